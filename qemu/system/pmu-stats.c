@@ -1,0 +1,198 @@
+/*
+ * Counters of what an emulated performance monitor did
+ *
+ * A test of a guest's PMU driver wants to know what the PMU really did: how
+ * many interrupts it raised, how often a register was read.  Trace events
+ * tell each single one; "-object pmu-stats,id=ID,path=FILE" writes the sums,
+ * CPU by CPU, to a file when QEMU ends:
+ *
+ *     {"cpus": [{"cpu": 0, "pmi_raised": 12, ...}, ...]}
+ *
+ * Which counters there are is up to the CPU's PMU model.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "qemu/notify.h"
+#include "qemu/queue.h"
+#include "qobject/json-writer.h"
+#include "qom/object.h"
+#include "qom/object_interfaces.h"
+#include "system/pmu-stats.h"
+#include "system/system.h"
+
+OBJECT_DECLARE_SIMPLE_TYPE(PMUStats, PMU_STATS)
+
+struct PMUStats {
+    Object parent_obj;
+
+    char *path;
+    bool active;
+    Notifier exit;
+};
+
+/* The counters of one CPU */
+typedef struct PMUStatsCPU {
+    CPUState *cs;           /* NULL when the CPU is gone */
+    int cpu_index;          /* valid when the CPU is gone */
+    const char *const *names;
+    const uint64_t *values;
+    uint64_t *last_values;  /* what @values points to when the CPU is gone */
+    size_t n;
+    QTAILQ_ENTRY(PMUStatsCPU) next;
+} PMUStatsCPU;
+
+static QTAILQ_HEAD(, PMUStatsCPU) pmu_stats_cpus =
+    QTAILQ_HEAD_INITIALIZER(pmu_stats_cpus);
+static unsigned int pmu_stats_objects;
+
+void pmu_stats_register(CPUState *cs, const char *const *names,
+                        const uint64_t *values, size_t n)
+{
+    PMUStatsCPU *c = g_new0(PMUStatsCPU, 1);
+
+    c->cs = cs;
+    c->names = names;
+    c->values = values;
+    c->n = n;
+    QTAILQ_INSERT_TAIL(&pmu_stats_cpus, c, next);
+}
+
+void pmu_stats_unregister(CPUState *cs)
+{
+    PMUStatsCPU *c;
+
+    QTAILQ_FOREACH(c, &pmu_stats_cpus, next) {
+        if (c->cs == cs) {
+            c->cpu_index = cs->cpu_index;
+            c->last_values = g_memdup2(c->values, c->n * sizeof(*c->values));
+            c->values = c->last_values;
+            c->cs = NULL;
+        }
+    }
+}
+
+bool pmu_stats_enabled(void)
+{
+    return pmu_stats_objects != 0;
+}
+
+/* Write the file; later calls do nothing. */
+static void pmu_stats_write(PMUStats *s)
+{
+    g_autoptr(JSONWriter) json = NULL;
+    g_autoptr(GError) err = NULL;
+    const char *text;
+    PMUStatsCPU *c;
+
+    if (!s->active) {
+        return;
+    }
+    s->active = false;
+    pmu_stats_objects--;
+    qemu_remove_exit_notifier(&s->exit);
+
+    json = json_writer_new(true);
+    json_writer_start_object(json, NULL);
+    json_writer_start_array(json, "cpus");
+    QTAILQ_FOREACH(c, &pmu_stats_cpus, next) {
+        json_writer_start_object(json, NULL);
+        json_writer_int64(json, "cpu",
+                          c->cs ? c->cs->cpu_index : c->cpu_index);
+        for (size_t i = 0; i < c->n; i++) {
+            json_writer_uint64(json, c->names[i], c->values[i]);
+        }
+        json_writer_end_object(json);
+    }
+    json_writer_end_array(json);
+    json_writer_end_object(json);
+
+    text = json_writer_get(json);
+    if (!g_file_set_contents(s->path, text, -1, &err)) {
+        error_report("pmu-stats: %s", err->message);
+    }
+}
+
+static void pmu_stats_exit(Notifier *n, void *data)
+{
+    pmu_stats_write(container_of(n, PMUStats, exit));
+}
+
+static void pmu_stats_complete(UserCreatable *uc, Error **errp)
+{
+    PMUStats *s = PMU_STATS(uc);
+    g_autoptr(GError) err = NULL;
+
+    if (!s->path) {
+        error_setg(errp, "Parameter 'path' is required");
+        return;
+    }
+
+    /* Find out now, not at the end, that the file cannot be written. */
+    if (!g_file_set_contents(s->path, "", 0, &err)) {
+        error_setg(errp, "%s", err->message);
+        return;
+    }
+
+    s->active = true;
+    pmu_stats_objects++;
+    s->exit.notify = pmu_stats_exit;
+    qemu_add_exit_notifier(&s->exit);
+}
+
+static char *pmu_stats_get_path(Object *obj, Error **errp)
+{
+    return g_strdup(PMU_STATS(obj)->path);
+}
+
+static void pmu_stats_set_path(Object *obj, const char *value, Error **errp)
+{
+    PMUStats *s = PMU_STATS(obj);
+
+    if (s->active) {
+        error_setg(errp, "Property 'path' can not be changed after creation");
+        return;
+    }
+    g_free(s->path);
+    s->path = g_strdup(value);
+}
+
+static void pmu_stats_finalize(Object *obj)
+{
+    PMUStats *s = PMU_STATS(obj);
+
+    pmu_stats_write(s);
+    g_free(s->path);
+}
+
+static void pmu_stats_class_init(ObjectClass *oc, void *data)
+{
+    USER_CREATABLE_CLASS(oc)->complete = pmu_stats_complete;
+
+    object_class_property_add_str(oc, "path", pmu_stats_get_path,
+                                  pmu_stats_set_path);
+    object_class_property_set_description(oc, "path",
+        "File that gets the counters, as JSON, when QEMU ends");
+}
+
+static const TypeInfo pmu_stats_info = {
+    .name = TYPE_PMU_STATS,
+    .parent = TYPE_OBJECT,
+    .instance_size = sizeof(PMUStats),
+    .instance_finalize = pmu_stats_finalize,
+    .class_init = pmu_stats_class_init,
+    .interfaces = (InterfaceInfo[]) {
+        { TYPE_USER_CREATABLE },
+        { }
+    }
+};
+
+static void pmu_stats_register_types(void)
+{
+    type_register_static(&pmu_stats_info);
+}
+
+type_init(pmu_stats_register_types);
