@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What scripts/boot and scripts/shell share: the guest's userland and the
+emulator's command line."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+BUILD = os.path.join(TOP, "build")
+
+
+class Arch:
+    """What differs between the two guests."""
+
+    def __init__(self, emulator, kernel, console, cpu, machine, append):
+        self.emulator = emulator
+        self.kernel = kernel
+        self.console = console
+        self.cpu = cpu
+        self.machine = machine
+        self.append = append
+
+
+ARCHES = {
+    "powerpc": Arch(
+        "qemu-system-ppc64", "vmlinux", "hvc0", "power9",
+        ["-machine", "pseries,x-vof=on,cap-cfpc=broken,cap-sbbc=broken,"
+         "cap-ibs=broken,cap-ccf-assist=off"],
+        "xmon=off"),
+    "x86": Arch(
+        "qemu-system-x86_64", "bzImage", "ttyS0", "EPYC-Milan,+brs",
+        ["-machine", "q35,usb=off,vmport=off"],
+        # no calibration against a clock that the host may hold up
+        "tsc=reliable no_timer_check"),
+}
+
+
+class GuestError(Exception):
+    """A sentence for the user: the guest could not be started."""
+
+
+def run(*command, **kwargs):
+    return subprocess.run(command, check=True, **kwargs)
+
+
+def busybox(arch):
+    if arch == "x86":
+        return "/bin/busybox"
+    fetch = os.path.join(TOP, "scripts", "fetch")
+    out = run(fetch, "--print", "busybox-powerpc", stdout=subprocess.PIPE, text=True).stdout
+    root = out.strip()
+    for path in ("usr/bin/busybox", "bin/busybox"):
+        if os.path.isfile(os.path.join(root, path)):
+            return os.path.join(root, path)
+    raise GuestError(f"no busybox in {root}")
+
+
+def pack(archive, root, prefix):
+    """Append the folder's contents to the initramfs, below prefix."""
+    packer = shutil.which("bsdtar")
+    if not packer:
+        raise GuestError("bsdtar is missing; run scripts/packages guest")
+    run(packer, "--format=newc", "--uid", "0", "--gid", "0",
+        "-s", f",^\\.,{prefix},S", "-cf", "-", "-C", root, ".", stdout=archive)
+
+
+def initramfs(arch, path, add, command):
+    """Write the initramfs of one run: userland, the folder, the command."""
+    work = path + ".d"
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(os.path.join(work, "bin"))
+    shutil.copy2(busybox(arch), os.path.join(work, "bin", "busybox"))
+    shutil.copy2(os.path.join(TOP, "scripts", "guest-init"), os.path.join(work, "init"))
+    os.symlink("bin/busybox", os.path.join(work, "linuxrc"))
+    if command:
+        with open(os.path.join(work, "command"), "w") as f:
+            f.write("exec " + " ".join(shlex.quote(word) for word in command) + "\n")
+    with open(path, "wb") as archive:
+        pack(archive, work, ".")
+        if add:
+            if not os.path.isdir(add):
+                raise GuestError(f"--add {add}: no such folder")
+            pack(archive, add, "add")
+    shutil.rmtree(work)
+
+
+def existing(path, made_by):
+    if not os.path.isfile(path):
+        raise GuestError(f"{os.path.relpath(path)} is not there; {made_by}")
+    return path
+
+
+def emulator_command(args, initrd):
+    """The emulator's command line, all but the console and the ports."""
+    arch = ARCHES[args.arch]
+    stock = ["stock"] if args.stock else []
+    kernel = args.kernel or os.path.join(BUILD, *stock, args.arch, arch.kernel)
+    emulator = args.emulator or os.path.join(BUILD, "emulators", arch.emulator)
+    existing(kernel, "make " + ("stock" if args.stock else "kernels"))
+    existing(emulator, "make emulators")
+    # what the kernel says after the machine is gone helps nobody: stop there
+    append = f"console={arch.console} panic=-1 {arch.append} {args.append}"
+    return [emulator, "-L", "/usr/share/qemu", "-L", "/usr/share/seabios",
+            *arch.machine, "-accel", "tcg", "-cpu", args.cpu or arch.cpu,
+            "-smp", str(args.smp), "-m", "1G", "-nodefaults", "-no-user-config",
+            "-display", "none", "-no-reboot",
+            "-kernel", kernel, "-initrd", initrd, "-append", append.strip(),
+            *shlex.split(os.environ.get("QEMU_ARGS", ""))]
+
+
+def add_guest_options(parser):
+    parser.add_argument("arch", choices=ARCHES, metavar="ARCH", help="powerpc or x86")
+    parser.add_argument("--stock", action="store_true", help="the stock kernel instead of ours")
+    parser.add_argument("--cpu", metavar="MODEL", help="emulated processor")
+    parser.add_argument("--smp", type=int, default=1, metavar="N", help="number of CPUs (1)")
+    parser.add_argument("--add", metavar="DIR", help="its contents appear at /add")
+    parser.add_argument("--kernel", metavar="FILE", help="another kernel image")
+    parser.add_argument("--emulator", metavar="FILE", help="another emulator")
+    parser.add_argument("--append", default="", metavar="ARGS", help="more kernel arguments")
+
+
+def fail(status, sentence):
+    print(f"{os.path.basename(sys.argv[0])}: {sentence}", file=sys.stderr)
+    sys.exit(status)
