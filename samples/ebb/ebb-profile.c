@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * ebb-profile: a program that profiles itself with event based branches.
+ *
+ * It asks the kernel for an EBB event, and from then on the processor branches
+ * to its own handler each time another so many instructions (or cycles) have
+ * gone by: no signal, no interrupt, no system call. The handler notes in which
+ * function the processor was. Since the functions do the same work, each its
+ * own number of times, it is known beforehand where the time has to go.
+ */
+#include <err.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ebb.h"
+
+#define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
+
+/* The event codes of the processor's manual, without the number of the PMC */
+struct cpu_events {
+	const char *platform;
+	const char *name;
+	unsigned long cycles;
+	unsigned long instructions;
+};
+
+static const struct cpu_events cpus[] = {
+	{ "power8",  "POWER8",  0x1e, 0x02 },
+	{ "power9",  "POWER9",  0x1e, 0x02 },
+	{ "power10", "POWER10", 0x1e, 0x02 },
+	{ "power11", "POWER11", 0x1e, 0x02 },
+};
+
+/*
+ * A function under test gets a section of its own, so that the linker says
+ * where its code begins and ends.
+ */
+#define PROFILED(name)							\
+extern const char __start_code_##name[], __stop_code_##name[];		\
+__attribute__((section("code_" #name), noinline))			\
+static unsigned long name(unsigned long seed, unsigned long rounds)	\
+{									\
+	while (rounds--)						\
+		seed = seed * 6364136223846793005 + 1442695040888963407; \
+	return seed;							\
+}
+
+PROFILED(light)
+PROFILED(medium)
+PROFILED(heavy)
+
+#define FUNCTION(name, weight)						\
+	{ #name, name, weight, __start_code_##name, __stop_code_##name }
+
+static const struct function {
+	const char *name;
+	unsigned long (*run)(unsigned long seed, unsigned long rounds);
+	unsigned int weight;
+	const char *start;
+	const char *stop;
+} functions[] = {
+	FUNCTION(light, 1),
+	FUNCTION(medium, 3),
+	FUNCTION(heavy, 6),
+};
+
+#define NR_FUNCTIONS	ARRAY_SIZE(functions)
+
+static int pmc = 1;
+static unsigned int period = 20000;
+
+/* Written by the handler; ebb_disable() makes them safe to read. */
+static unsigned int hits[NR_FUNCTIONS];
+static unsigned int elsewhere;
+
+/* Where the processor was when the counter overflowed */
+static unsigned long sampled_address(const struct ebb_regs *regs)
+{
+	if (ebb_mfspr(EBB_SPR_SIER) & EBB_SIER_SIAR_VALID)
+		return ebb_mfspr(EBB_SPR_SIAR);
+	return regs->nip;
+}
+
+static void count_sample(struct ebb_regs *regs)
+{
+	const char *address = (const char *)sampled_address(regs);
+	unsigned int i;
+
+	for (i = 0; i < NR_FUNCTIONS; i++) {
+		if (address >= functions[i].start &&
+		    address < functions[i].stop)
+			break;
+	}
+	if (i < NR_FUNCTIONS)
+		hits[i]++;
+	else
+		elsewhere++;
+
+	ebb_set_period(pmc, period);
+	ebb_rearm();
+}
+
+static const struct cpu_events *this_cpu(void)
+{
+	unsigned long auxv = getauxval(AT_BASE_PLATFORM);
+	const char *platform;
+	size_t i;
+
+	if (!auxv)
+		auxv = getauxval(AT_PLATFORM);
+	platform = auxv ? (const char *)auxv : "unknown";
+	for (i = 0; i < ARRAY_SIZE(cpus); i++) {
+		if (!strcmp(cpus[i].platform, platform))
+			return &cpus[i];
+	}
+	errx(1, "no event codes known for the processor \"%s\"", platform);
+}
+
+static void open_failed(unsigned long code)
+{
+	switch (errno) {
+	case EACCES:
+	case EPERM:
+		err(1, "not allowed to use the PMU, see /proc/sys/kernel/perf_event_paranoid");
+	case ENOSYS:
+		errx(1, "this kernel was built without CONFIG_PERF_EVENTS");
+	case ENOENT:
+	case ENXIO:
+	case ENODEV:
+	case EOPNOTSUPP:
+		err(1, "the kernel has no driver for this processor's PMU");
+	default:
+		err(1, "the kernel refused EBB event 0x%lx",
+		    (code | EBB_EVENT_EBB));
+	}
+}
+
+static void print_row(const char *name, double expected, double seen,
+		      unsigned int samples)
+{
+	int i;
+
+	printf("%-10s %7.1f%% %7.1f%% %8u  ", name, expected, seen, samples);
+	for (i = 0; i < (int)(seen / 2 + 0.5); i++)
+		putchar('#');
+	putchar('\n');
+}
+
+/*
+ * Print the profile; true if it is what it has to be: within two percent of the
+ * weights, which leaves room for the noise of sampling and for interrupts.
+ */
+static bool report(unsigned int total_weight)
+{
+	unsigned int total = elsewhere;
+	bool right = true;
+	unsigned int i;
+
+	for (i = 0; i < NR_FUNCTIONS; i++)
+		total += hits[i];
+	if (total < 500) {
+		warnx("only %u samples arrived, too few to tell", total);
+		return false;
+	}
+
+	puts("function   expected     seen  samples");
+	for (i = 0; i < NR_FUNCTIONS; i++) {
+		double expected = 100.0 * functions[i].weight / total_weight;
+		double seen = 100.0 * hits[i] / total;
+
+		print_row(functions[i].name, expected, seen, hits[i]);
+		if (seen < expected - 2 || seen > expected + 2)
+			right = false;
+	}
+	print_row("elsewhere", 0, 100.0 * elsewhere / total, elsewhere);
+	if (elsewhere > total / 50)
+		right = false;
+	return right;
+}
+
+static void usage(void)
+{
+	fprintf(stderr,
+		"usage: ebb-profile [-c] [-m PMC] [-p PERIOD] [-r ROUNDS]\n"
+		"  -c         count cycles (default: instructions)\n"
+		"  -m PMC     on this counter, 1 to 4 (default: %d)\n"
+		"  -p PERIOD  one sample every PERIOD (default: %u)\n"
+		"  -r ROUNDS  of the loop, for weight 1 (default: 2000000)\n",
+		pmc, period);
+	exit(2);
+}
+
+static unsigned long number(const char *text, unsigned long min,
+			    unsigned long max)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 0);
+	if (errno || end == text || *end || value < min || value > max) {
+		warnx("\"%s\" is not in the range from %lu to %lu", text, min, max);
+		usage();
+	}
+	return value;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long rounds = 2000000;
+	const struct cpu_events *cpu;
+	unsigned int total_weight = 0;
+	unsigned long result = argc;
+	bool cycles = false;
+	unsigned long code;
+	unsigned int i, turn;
+	int fd, opt;
+
+	while ((opt = getopt(argc, argv, "cm:p:r:")) != -1) {
+		switch (opt) {
+		case 'c':
+			cycles = true;
+			break;
+		case 'm':
+			pmc = number(optarg, 1, 4);
+			break;
+		case 'p':
+			period = number(optarg, 1000, EBB_NEGATIVE - 1);
+			break;
+		case 'r':
+			rounds = number(optarg, 1, 1ul << 40);
+			break;
+		default:
+			usage();
+		}
+	}
+	if (optind != argc)
+		usage();
+
+	if (!ebb_available())
+		errx(1, "no event based branches here: AT_HWCAP2 has no EBB bit (needs POWER8 or later, and its PMU driver)");
+	cpu = this_cpu();
+	code = EBB_EVENT_PMC(pmc) | (cycles ? cpu->cycles : cpu->instructions);
+
+	fd = ebb_open(code, 0, -1);
+	if (fd < 0)
+		open_failed(code);
+	if (ebb_start(fd)) {
+		if (errno == EBUSY)
+			errx(1, "the PMU is held by another pinned event");
+		err(1, "cannot enable the event");
+	}
+
+	printf("%s: an EBB every %u %s, counted on PMC%d (event 0x%lx)\n",
+	       cpu->name, period, cycles ? "cycles" : "instructions", pmc,
+	       (code | EBB_EVENT_EBB));
+	fflush(stdout);
+
+	ebb_enable(count_sample);
+	ebb_set_period(pmc, period);
+	ebb_rearm();
+	for (turn = 0; turn < 10; turn++) {
+		for (i = 0; i < NR_FUNCTIONS; i++)
+			result = functions[i].run(result, functions[i].weight *
+						  (rounds / 10));
+	}
+	ebb_disable();
+	close(fd);
+
+	for (i = 0; i < NR_FUNCTIONS; i++)
+		total_weight += functions[i].weight;
+	if (!report(total_weight))
+		errx(1, "the profile is not what the functions' weights say");
+	/* Keeps the compiler from dropping the work. */
+	return result == 0 && total_weight == 0;
+}

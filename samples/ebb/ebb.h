@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH Linux-syscall-note */
+/*
+ * Event based branches (EBB) of the PowerPC PMU, for C programs.
+ *
+ * This header and ebb_entry.S are all that a program needs to take EBBs in a
+ * C function. Copy both. They work for 64-bit programs of either byte order
+ * (ELFv1 and ELFv2) on POWER8 and later. ebb-profile.c shows how to use them;
+ * Documentation/arch/powerpc/pmu-ebb.rst explains the kernel's side.
+ */
+#ifndef EBB_H
+#define EBB_H
+
+/*
+ * What ebb_entry keeps below the interrupted stack pointer, from low to high:
+ * a minimal frame for the C handler, struct ebb_regs, and the part that the
+ * interrupted function may be using without having moved r1: 288 bytes of its
+ * own and 224 that the ABI sets aside for system code.
+ */
+#define EBB_RED_ZONE	512
+#define EBB_C_FRAME	112	/* enough for both ABIs */
+
+/* Offsets in struct ebb_regs */
+#define EBB_REG_GPR	0
+#define EBB_REG_NIP	104
+#define EBB_REG_LR	112
+#define EBB_REG_CTR	120
+#define EBB_REG_XER	128
+#define EBB_REG_CR	136
+#define EBB_REG_FPSCR	144
+#define EBB_REG_VSCR	160
+#define EBB_REG_VSR	176
+#define EBB_REGS_SIZE	1008
+
+/* Special purpose registers, by the numbers that user mode uses */
+#define EBB_SPR_SIER2	736
+#define EBB_SPR_SIER3	737
+#define EBB_SPR_MMCR3	738
+#define EBB_SPR_SIER	768
+#define EBB_SPR_MMCR2	769
+#define EBB_SPR_MMCRA	770
+#define EBB_SPR_PMC(n)	(770 + (n))	/* n from 1 to 6 */
+#define EBB_SPR_MMCR0	779
+#define EBB_SPR_SIAR	780
+#define EBB_SPR_SDAR	781
+#define EBB_SPR_BESCRS	800	/* ones set bits 63 to 32 of BESCR */
+#define EBB_SPR_BESCRSU	801	/* ones set bits 31 to 0, in bits 63 to 32 */
+#define EBB_SPR_BESCRR	802	/* ones clear bits of BESCR */
+#define EBB_SPR_BESCRRU	803
+#define EBB_SPR_EBBHR	804
+#define EBB_SPR_EBBRR	805
+#define EBB_SPR_BESCR	806
+
+#ifndef __ASSEMBLER__
+
+#include <assert.h>
+#include <elf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <linux/perf_event.h>
+
+/**
+ * struct ebb_regs - the interrupted program, as the handler finds it
+ * @gpr: r0 to r12; r1 is the interrupted stack pointer. r13 and the
+ *	non-volatile r14 to r31 are not here: the compiler keeps them.
+ * @nip: where the program goes on (EBBRR). Read only.
+ * @lr: link register
+ * @ctr: count register
+ * @xer: fixed-point exception register
+ * @cr: condition register
+ * @fpscr: floating-point status and control register
+ * @pad: keeps what follows on 16-byte boundaries
+ * @vscr: vector status and control register
+ * @vsr: vs0 to vs31, of which f0 to f31 are the first halves, and vs32 to
+ *	vs51, which are v0 to v19; doublewords as stxvd2x stores them
+ *
+ * What the handler changes here is what the program goes on with, @nip and
+ * r1 excepted.
+ */
+struct ebb_regs {
+	unsigned long gpr[13];
+	unsigned long nip;
+	unsigned long lr;
+	unsigned long ctr;
+	unsigned long xer;
+	unsigned long cr;
+	unsigned long fpscr;
+	unsigned long pad;
+	unsigned long vscr[2];
+	unsigned long vsr[52][2];
+};
+
+static_assert(offsetof(struct ebb_regs, nip) == EBB_REG_NIP, "nip");
+static_assert(offsetof(struct ebb_regs, lr) == EBB_REG_LR, "lr");
+static_assert(offsetof(struct ebb_regs, cr) == EBB_REG_CR, "cr");
+static_assert(offsetof(struct ebb_regs, vscr) == EBB_REG_VSCR, "vscr");
+static_assert(offsetof(struct ebb_regs, vsr) == EBB_REG_VSR, "vsr");
+static_assert(sizeof(struct ebb_regs) == EBB_REGS_SIZE, "size");
+
+/*
+ * The handler is a signal handler without a signal: it may run between any
+ * two instructions. Let it call only what is safe in a signal handler, and
+ * keep errno. EBBs are off while it runs. One handler serves all threads.
+ */
+typedef void ebb_handler_t(struct ebb_regs *regs);
+extern ebb_handler_t *ebb_handler;
+
+/* Where EBBHR points; not to be called. */
+void ebb_entry(void);
+
+#define ebb_mfspr(spr)						\
+({								\
+	unsigned long ebb_value;					\
+	asm volatile("mfspr %0,%1"				\
+		     : "=r" (ebb_value) : "i" (spr) : "memory");	\
+	ebb_value;						\
+})
+
+#define ebb_mtspr(spr, value)					\
+({								\
+	asm volatile("mtspr %0,%1" : : "i" (spr),		\
+		     "r" ((unsigned long)(value)) : "memory");	\
+})
+
+/* BESCR */
+#define EBB_BESCR_GE	0x8000000000000000ul	/* EBBs may happen */
+#define EBB_BESCR_PME	0x100000000ul	/* for PMU exceptions */
+#define EBB_BESCR_PMEO	0x1ul	/* a PMU exception happened */
+
+/* MMCR0: the bits that user mode may read and write */
+#define EBB_MMCR0_FC	0x80000000ul	/* freeze all counters */
+#define EBB_MMCR0_PMAE	0x4000000ul	/* a negative counter is an exception */
+#define EBB_MMCR0_PMAO	0x80ul	/* an exception happened */
+#define EBB_MMCR0_USER	(EBB_MMCR0_FC | EBB_MMCR0_PMAE | EBB_MMCR0_PMAO)
+
+/* SIER */
+#define EBB_SIER_SIAR_VALID	0x400000ul
+
+/* Event codes: Linux flags above what the processor's manual gives */
+#define EBB_EVENT_EBB		0x8000000000000000ul
+#define EBB_EVENT_BHRB		0x4000000000000000ul
+#define EBB_EVENT_IFM(mode)	((unsigned long)(mode) << 60)
+#define EBB_EVENT_PMC(n)	((unsigned long)(n) << 16)
+
+/* A counter is negative, and raises an exception, from here on. */
+#define EBB_NEGATIVE		0x80000000u
+
+#ifndef PPC_FEATURE2_EBB
+#define PPC_FEATURE2_EBB	0x10000000
+#endif
+
+/* Do the processor and the kernel offer EBBs to this program? */
+static inline int ebb_available(void)
+{
+	return !!(getauxval(AT_HWCAP2) & PPC_FEATURE2_EBB);
+}
+
+static inline unsigned long ebb_read_pmc(int pmc)
+{
+	switch (pmc) {
+	case 1:
+		return ebb_mfspr(EBB_SPR_PMC(1));
+	case 2:
+		return ebb_mfspr(EBB_SPR_PMC(2));
+	case 3:
+		return ebb_mfspr(EBB_SPR_PMC(3));
+	case 4:
+		return ebb_mfspr(EBB_SPR_PMC(4));
+	case 5:
+		return ebb_mfspr(EBB_SPR_PMC(5));
+	default:
+		return ebb_mfspr(EBB_SPR_PMC(6));
+	}
+}
+
+static inline void ebb_write_pmc(int pmc, unsigned int value)
+{
+	switch (pmc) {
+	case 1:
+		ebb_mtspr(EBB_SPR_PMC(1), value);
+		break;
+	case 2:
+		ebb_mtspr(EBB_SPR_PMC(2), value);
+		break;
+	case 3:
+		ebb_mtspr(EBB_SPR_PMC(3), value);
+		break;
+	case 4:
+		ebb_mtspr(EBB_SPR_PMC(4), value);
+		break;
+	case 5:
+		ebb_mtspr(EBB_SPR_PMC(5), value);
+		break;
+	default:
+		ebb_mtspr(EBB_SPR_PMC(6), value);
+		break;
+	}
+}
+
+/* The next exception of @pmc comes after @period events. */
+static inline void ebb_set_period(int pmc, unsigned int period)
+{
+	ebb_write_pmc(pmc, EBB_NEGATIVE - period);
+}
+
+/*
+ * Make ready for the next EBB; the counters count again from here. To be
+ * called when every counter that was negative has been given a new value.
+ *
+ * An exception clears PMAE, sets PMAO and PMEO, clears PME and freezes the
+ * counters. PMAO goes first, while everything stands still, so that it cannot
+ * set PMEO anew; PMEO next, before the counters run, so that an exception which
+ * happens at once is not wiped out.
+ */
+static inline void ebb_rearm(void)
+{
+	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
+	ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_PMEO);
+	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_PMAE);
+	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
+}
+
+/* Let EBBs happen in this thread, and go to @handler. */
+static inline void ebb_enable(ebb_handler_t *handler)
+{
+	unsigned long entry = (unsigned long)ebb_entry;
+
+#if !defined(_CALL_ELF) || _CALL_ELF != 2
+	/* A function pointer points at a descriptor; the code is one further. */
+	entry = *(const unsigned long *)entry;
+#endif
+	ebb_handler = handler;
+	ebb_mtspr(EBB_SPR_EBBHR, entry);
+	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_GE);
+}
+
+/* No more EBBs in this thread; those that come up stay pending. */
+static inline void ebb_disable(void)
+{
+	ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_GE);
+}
+
+/* Attributes that the kernel takes for the leader of a group of EBB events */
+static inline void ebb_attr(struct perf_event_attr *attr, unsigned long code)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->type = PERF_TYPE_RAW;
+	attr->size = sizeof(*attr);
+	attr->config = code | EBB_EVENT_EBB;
+	attr->disabled = 1;
+	attr->pinned = 1;
+	attr->exclusive = 1;
+	attr->exclude_kernel = 1;
+	attr->exclude_hv = 1;
+	attr->exclude_idle = 1;
+}
+
+/*
+ * Open an EBB event on thread @pid (0: this one), as the leader of a group if
+ * @group is -1, else in the group of that descriptor. @code has to name a PMC.
+ * Returns a descriptor, or -1 with errno set.
+ */
+static inline int ebb_open(unsigned long code, pid_t pid, int group)
+{
+	struct perf_event_attr attr;
+
+	ebb_attr(&attr, code);
+	if (group != -1) {
+		attr.disabled = 0;
+		attr.pinned = 0;
+		attr.exclusive = 0;
+	}
+	return syscall(SYS_perf_event_open, &attr, pid, -1, group,
+		       PERF_FLAG_FD_CLOEXEC);
+}
+
+/*
+ * Enable the group of @fd and make sure that it got the PMU: enabling alone
+ * does not say so. Returns 0, or -1 with errno set; EBUSY means that the PMU
+ * is taken by another pinned event.
+ */
+static inline int ebb_start(int fd)
+{
+	unsigned long value;
+	ssize_t n;
+
+	if (ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		return -1;
+	n = read(fd, &value, sizeof(value));
+	if (n == sizeof(value))
+		return 0;
+	if (n >= 0)
+		errno = EBUSY;
+	return -1;
+}
+
+#endif /* __ASSEMBLER__ */
+#endif /* EBB_H */
