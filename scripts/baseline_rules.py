@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Rules that take an implementation out of kernel source.
+
+A rules file is a list of removals.  `== FILE` opens a file; every line under it
+is `OP [xN] ARGUMENT` and must match exactly N times (once if not given).  The
+argument is a name or a Python regular expression (RE).
+
+  rm              the open file or directory itself
+  func   NAME     C function: definition or prototype, with the comment above
+  stmt   RE       C statement or declaration that starts at the match, up to its
+                  `;` or closing brace, with the comment above
+  ifdef  NAME     `#if.. NAME` up to and with its #endif (#else branch included)
+  config NAME     Kconfig entry
+  line   RE       the lines in which RE occurs
+  note   RE       the comment in which RE occurs
+  cut    RE       only the text that RE matches
+  blank  RE       the same, but spaces keep the columns (drawings in comments)
+  dedent RE       `RE {...}` becomes the body, one tab to the left
+  sub    RE => TEXT
+  in     NAME     the lines below look only into this function's body
+
+`== gone GLOB...` opens a check: no line of those files may match a `match RE`
+afterwards, unless an `except RE` matches "FILE:LINE".
+"""
+import glob
+import os
+import re
+
+import removal
+
+RULES_DIR = os.path.join(os.path.dirname(os.path.realpath(__file__)), "baseline.d")
+OPERATIONS = ('rm', 'func', 'stmt', 'ifdef', 'config', 'line', 'note', 'cut',
+              'blank', 'dedent', 'sub', 'match', 'except')
+
+
+class Rule:
+    def __init__(self, where, target, scope, operation, count, argument):
+        self.where, self.target, self.scope = where, target, scope
+        self.operation, self.count, self.argument = operation, count, argument
+
+    def __str__(self):
+        return f"{self.operation} {self.argument}".rstrip()
+
+
+def read_rules(path):
+    """All rules of one file; ValueError names a line that is not a rule."""
+    rules, target, scope = [], None, None
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            line = line.rstrip()
+            where = f"{os.path.basename(path)}:{number}"
+            if not line.strip() or line.startswith("#"):
+                continue
+            if line.startswith("== "):
+                target, scope = line[3:].strip(), None
+                continue
+            parts = re.fullmatch(r"(\w+)(?: +x(\d+))?(?: +(.*))?", line)
+            if parts and parts[1] == "in" and target:
+                scope = parts[3]
+                continue
+            if not parts or parts[1] not in OPERATIONS or not target:
+                raise ValueError(f"{where}: not a rule: {line}")
+            rules.append(Rule(where, target, scope, parts[1], int(parts[2] or 1), parts[3] or ""))
+    return rules
+
+
+def topics():
+    """The topics that have rules."""
+    return sorted(name[:-6] for name in os.listdir(RULES_DIR) if name.endswith(".rules"))
+
+
+def rules_of(topic):
+    return read_rules(os.path.join(RULES_DIR, topic + ".rules"))
+
+
+class Plan:
+    """What a set of rules would do: new texts, removed paths, and what is wrong."""
+
+    def __init__(self, rules, read, exists):
+        """read(path) gives a file's text or raises OSError; exists(path) is for `rm`."""
+        self.edits, self.removed, self.problems = {}, [], []
+        self.rules = rules
+        for rule in rules:
+            if rule.target.startswith("gone "):
+                continue
+            try:
+                self.carry_out(rule, read, exists)
+            except (removal.Drift, OSError) as error:
+                reason = error.strerror if isinstance(error, OSError) else error
+                self.problems.append(f"{rule.where}: {rule.target}: {rule}: {reason}")
+
+    def carry_out(self, rule, read, exists):
+        if rule.operation == "rm":
+            if not exists(rule.target):
+                raise removal.Drift("no such file")
+            self.removed.append(rule.target)
+            return
+        if rule.target not in self.edits:
+            self.edits[rule.target] = read(rule.target)
+        self.edits[rule.target] = removal.apply(rule, self.edits[rule.target])
+
+    def is_removed(self, path):
+        return any(path == gone or path.startswith(gone + "/") for gone in self.removed)
+
+    def check_gone(self, tree):
+        """Look for what must not be left, in the tree as it would be; adds to the problems."""
+        checks = {}
+        for rule in self.rules:
+            if rule.target.startswith("gone "):
+                checks.setdefault(rule.target, []).append(rule)
+        for target, rules in checks.items():
+            paths = set()
+            for pattern in target.split()[1:]:
+                found = glob.glob(os.path.join(glob.escape(tree), pattern), recursive=True)
+                if not found:
+                    self.problems.append(f"{rules[0].where}: {pattern}: no such file")
+                paths.update(os.path.relpath(path, tree) for path in found)
+            excuse = re.compile("|".join(f"(?:{r.argument})" for r in rules if r.operation == "except") or r"(?!)")
+            for path in sorted(paths):
+                if os.path.isfile(os.path.join(tree, path)) and not self.is_removed(path):
+                    self.check_file(tree, path, [r for r in rules if r.operation == "match"], excuse)
+
+    def check_file(self, tree, path, rules, excuse):
+        text = self.edits.get(path)
+        if text is None:
+            with open(os.path.join(tree, path), encoding="utf-8", errors="replace") as source:
+                text = source.read()
+        for rule in rules:
+            for match in re.finditer(rule.argument, text, re.M):
+                start = text.rfind("\n", 0, match.start()) + 1
+                line = text[start:(text + "\n").index("\n", match.end())]
+                if not excuse.search(f"{path}:{line}"):
+                    self.problems.append(f"{rule.where}: {path}: left over: {line.strip()}")
