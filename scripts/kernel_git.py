@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernel source in git: the shared cache of base commits, and commits made without a work tree."""
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import subprocess
+import sys
+
+from project import CACHE, TOP, Failure
+
+NEUTRAL = ("linux-ebb-brs", "linux-ebb-brs@localhost")
+EPOCH = 1767225600      # 2026-01-01: a fixed date, so that the same input gives the same commits
+
+
+class Git:
+    """Run git on one repository; index names another index file than the repository's own."""
+
+    def __init__(self, git_dir, work_tree=None, index=None):
+        self.git_dir, self.work_tree, self.index = git_dir, work_tree, index
+
+    def run(self, *args, data=None, env=None, check=True):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k == "GIT_CONFIG_GLOBAL"}
+        environment.update(GIT_DIR=self.git_dir, LC_ALL="C", **(env or {}))
+        if self.work_tree:
+            environment["GIT_WORK_TREE"] = self.work_tree
+        if self.index:
+            environment["GIT_INDEX_FILE"] = self.index
+        result = subprocess.run(["git", *args], input=data, capture_output=True, env=environment,
+                                cwd=self.work_tree or self.git_dir, check=False)
+        if check and result.returncode:
+            reason = result.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+            raise Failure(f"git {args[0]} failed in {self.git_dir}: {reason[-1]}")
+        return result
+
+    def text(self, *args, **more):
+        return self.run(*args, **more).stdout.decode(errors="surrogateescape").rstrip("\n")
+
+    def has(self, commit):
+        return self.run("cat-file", "-e", f"{commit}^{{tree}}", check=False).returncode == 0
+
+    def blob(self, data):
+        return self.text("hash-object", "-w", "--stdin", data=data)
+
+    def commit(self, tree, parents, message, who, when):
+        env = {}
+        for role in ("AUTHOR", "COMMITTER"):
+            env.update({f"GIT_{role}_NAME": who[0], f"GIT_{role}_EMAIL": who[1], f"GIT_{role}_DATE": f"{when} +0000"})
+        args = [arg for parent in parents for arg in ("-p", parent)]
+        return self.text("commit-tree", tree, *args, data=message.encode(), env=env)
+
+
+def identity():
+    """(name, e-mail) of whoever runs this as git knows it, None if git does not."""
+    result = subprocess.run(["git", "-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT"],
+                            capture_output=True, cwd=TOP, check=False)
+    found = re.match(r"(.+) <(.+)> \d+ [-+]\d+$", result.stdout.decode(errors="replace").strip())
+    return (found[1], found[2]) if result.returncode == 0 and found else None
+
+
+def need_identity(tool):
+    who = identity()
+    if not who:
+        raise Failure(f"{tool} needs your name for the Signed-off-by: set it with "
+                      "`git config --global user.name NAME` and `git config --global user.email ADDRESS`")
+    return who
+
+
+def init(folder, bare=False):
+    subprocess.run(["git", "init", "-q", *(["--bare"] if bare else []), "-b", "series", folder],
+                   check=True, stdout=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def lock(path, what):
+    """One process at a time; says so when it has to wait."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"waiting for another run that uses {what}", file=sys.stderr)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def kernel_version(folder):
+    """The version that a kernel source states, None if the folder is not one."""
+    try:
+        with open(os.path.join(folder, "Makefile"), encoding="utf-8") as makefile:
+            text = makefile.read()
+    except OSError:
+        return None
+    numbers = [re.search(rf"^{name} = (\d+)$", text, re.M) for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
+    return ".".join(n[1] for n in numbers) if all(numbers) else None
+
+
+def check_base(folder):
+    version = kernel_version(folder)
+    if not version:
+        raise Failure(f"{folder} is not a kernel source: it has no top Makefile with a version")
+    for needed in ("MAINTAINERS", "arch", "include", "kernel", "tools/perf", "scripts"):
+        if not os.path.exists(os.path.join(folder, needed)):
+            raise Failure(f"{folder} is not a whole kernel source: {needed} is missing")
+    for made in (".config", "vmlinux", "include/generated"):
+        if os.path.exists(os.path.join(folder, made)):
+            raise Failure(f"{folder} has been built in ({made} is there): run `make mrproper` in it")
+    return version
+
+
+def default_base():
+    result = subprocess.run([os.path.join(TOP, "scripts", "fetch"), "--print", "kernel"],
+                            stdout=subprocess.PIPE, check=False)
+    folder = result.stdout.decode().strip().split("\n")[-1]
+    if result.returncode or not folder:
+        raise Failure("there is no kernel source: scripts/fetch could not provide one")
+    return folder
+
+
+def base_commit(folder):
+    """Put a kernel source into the cache repository, once; (repository, commit).
+
+    An index is kept for each folder, so that a later call only looks at dates and sizes.
+    """
+    folder = os.path.realpath(folder)
+    version = check_base(folder)
+    store = os.path.join(CACHE, "linux.git")
+    index = os.path.join(store, f"base-{hashlib.sha1(folder.encode()).hexdigest()[:16]}.index")
+    with lock(os.path.join(CACHE, "linux.git.lock"), "the cache of kernel sources"):
+        if not os.path.exists(os.path.join(store, "HEAD")):
+            init(store, bare=True)
+        # a lock file can only be left from a run that was killed: this one holds the lock
+        for name in (index, index + ".lock") if os.path.exists(index + ".lock") else ():
+            if os.path.exists(name):
+                os.unlink(name)
+        if not os.path.exists(index):
+            print(f"storing Linux {version} in {store}: once, about a minute", file=sys.stderr)
+        git = Git(store, folder, index)
+        # bigFileThreshold: straight into one pack instead of 80000 small files
+        git.run("-c", "core.bigFileThreshold=1", "-c", "core.compression=1", "-c", "gc.auto=0",
+                "-c", "core.safecrlf=false", "add", "--all", "--force", ".")
+        tree = git.text("write-tree")
+        commit = git.commit(tree, [], f"Linux {version}, the kernel source as it is shipped\n", NEUTRAL, EPOCH)
+        git.run("update-ref", f"refs/heads/base-{commit[:12]}", commit)
+    return store, commit
