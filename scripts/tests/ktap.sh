@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0
+# KTAP for tests written in shell: sourced, never run.
+# shellcheck shell=bash disable=SC2034
+
+set -uo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+work=$(mktemp -d "${TMPDIR:-/tmp}/test.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+ktap_n=0
+ktap_failed=0
+
+# check NAME COMMAND...: one test, passed if the command succeeds.  What it
+# said is shown when it fails.
+check() {
+	local name=$1
+	shift
+	ktap_n=$((ktap_n + 1))
+	if "$@" > "$work/said" 2>&1; then
+		echo "ok $ktap_n - $name"
+	else
+		sed 's/^/    /' "$work/said"
+		echo "not ok $ktap_n - $name"
+		ktap_failed=1
+	fi
+}
+
+skip() {
+	ktap_n=$((ktap_n + 1))
+	echo "ok $ktap_n - $1 # SKIP $2"
+}
+
+# status WANTED COMMAND...: the command ends with just this exit status
+status() {
+	local wanted=$1 got=0
+	shift
+	"$@" || got=$?
+	[ "$got" = "$wanted" ] || { echo "exit status $got instead of $wanted"; return 1; }
+}
+
+# says WORDS COMMAND...: the command fails, and its only line on standard
+# error has the words
+says() {
+	local words=$1 got=0
+	shift
+	"$@" > /dev/null 2> "$work/err" || got=$?
+	cat "$work/err"
+	[ "$got" != 0 ] || { echo "it succeeded"; return 1; }
+	grep -qF -- "$words" "$work/err" || { echo "nothing was said of '$words'"; return 1; }
+}
+
+ktap_end() {
+	echo "1..$ktap_n"
+	exit "$ktap_failed"
+}
