@@ -51,18 +51,18 @@ class Git:
         return self.text("commit-tree", tree, *args, data=message.encode(), env=env)
 
 
-def identity():
+def identity(folder=TOP):
     """(name, e-mail) of whoever runs this as git knows it, None if git does not."""
     result = subprocess.run(["git", "-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT"],
-                            capture_output=True, cwd=TOP, check=False)
+                            capture_output=True, cwd=folder, check=False)
     found = re.match(r"(.+) <(.+)> \d+ [-+]\d+$", result.stdout.decode(errors="replace").strip())
     return (found[1], found[2]) if result.returncode == 0 and found else None
 
 
-def need_identity(tool):
-    who = identity()
+def need_identity(what, folder=TOP):
+    who = identity(folder)
     if not who:
-        raise Failure(f"{tool} needs your name for the Signed-off-by: set it with "
+        raise Failure(f"{what} needs your name: set it with "
                       "`git config --global user.name NAME` and `git config --global user.email ADDRESS`")
     return who
 

@@ -51,9 +51,9 @@ def steps_of(series):
 class Builder:
     """git: the repository that gets the objects; base_dir: a folder with the base's source."""
 
-    def __init__(self, git_dir, base, base_dir, who, trailer):
+    def __init__(self, git_dir, base, base_dir, who, trailer, when=EPOCH):
         self.git_dir, self.base, self.base_dir = git_dir, base, base_dir
-        self.who, self.trailer = who, trailer
+        self.who, self.trailer, self.when = who, trailer, when
 
     def build(self, series, known=()):
         """[(key, commit)] of all steps.  known: what an earlier run returned; its start is reused."""
@@ -76,7 +76,7 @@ class Builder:
                 self.carry_out(git, step)
                 parent = done[-1][1] if done else self.base
                 done.append((key, git.commit(git.text("write-tree"), [parent], step.message(self.trailer),
-                                             self.who, EPOCH + 60 * (len(done) + 1))))
+                                             self.who, self.when + 60 * (len(done) + 1))))
         return done
 
     def carry_out(self, git, step):

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Turn a topic's commits into mails: numbered patches and a cover letter."""
+import os
+import re
+
+import project
+from kernel_git import Git
+from project import PATCHES, Failure
+
+
+class Cover:
+    """A topic's cover letter: a subject, the recipients and the text."""
+
+    def __init__(self, topic):
+        path = os.path.join(PATCHES, topic, "cover-letter")
+        data = project.read_bytes(path)
+        if data is None:
+            raise Failure(f"{path} is missing: it has the subject, the recipients and the text of the first mail")
+        head, _, self.body = data.decode().partition("\n\n")
+        fields = re.findall(r"^(\w+): *(.+)$", head, re.M)
+        self.subject = next((value for name, value in fields if name == "Subject"), None)
+        self.to = [value for name, value in fields if name == "To"]
+        self.cc = [value for name, value in fields if name == "Cc"]
+        if not self.subject or not self.to or not self.body.strip():
+            raise Failure(f"{path} needs a Subject: line, a To: line, an empty line and a text")
+
+
+def write_mails(git_dir, folder, topic, before, commits, version):
+    """Write 0000-cover-letter.patch and one mail a commit into an empty folder."""
+    cover = Cover(topic)
+    git = Git(git_dir)
+    git.run("update-ref", f"refs/heads/{topic}", commits[-1])
+    git.run("format-patch", "--quiet", "--signoff", "--cover-letter", "--numbered", "--thread=shallow",
+            "--no-renames", "--no-color", "--no-ext-diff", "--cover-from-description=none",
+            *(f"--to={address}" for address in cover.to), *(f"--cc={address}" for address in cover.cc),
+            "-o", folder, f"{before}..{topic}")
+    first = os.path.join(folder, "0000-cover-letter.patch")
+    with open(first, encoding="utf-8") as letter:
+        text = letter.read()
+    body = f"{cover.body.strip()}\n\nThe series is based on Linux {version}."
+    text = text.replace("*** SUBJECT HERE ***", cover.subject).replace("*** BLURB HERE ***", body)
+    with open(first, "w", encoding="utf-8") as letter:
+        letter.write(text)
