@@ -99,6 +99,10 @@ class Plan:
             self.edits[rule.target] = read(rule.target)
         self.edits[rule.target] = removal.apply(rule, self.edits[rule.target])
 
+    def nothing_there(self):
+        """Whether not one rule found what it is about: the work has been done before."""
+        return len(self.problems) >= sum(not rule.target.startswith("gone ") for rule in self.rules)
+
     def is_removed(self, path):
         return any(path == gone or path.startswith(gone + "/") for gone in self.removed)
 

@@ -102,6 +102,8 @@ class Builder:
 
         plan = baseline_rules.Plan(baseline_rules.rules_of(topic), read,
                                    lambda path: bool(git.text("ls-files", "--", path)))
+        if plan.nothing_there():
+            raise Failure(f"the kernel has no stock {topic} code: it was taken out before")
         plan.check_gone(self.base_dir)
         if plan.problems:
             more = f" (and {len(plan.problems) - 1} more)" if len(plan.problems) > 1 else ""
