@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Who gets the PMU: EBB events beside regular ones of every kind. */
+#include "kselftest_harness.h"
+#include "ebb_test.h"
+
+/* Long enough for the timer that takes waiting events in turn (4 ms) */
+#define MANY_TICKS	(400 * PERIOD)
+
+struct kind {
+	const char *name;
+	unsigned int type;
+	unsigned long config;
+	bool hardware;
+};
+
+static const struct kind kinds[] = {
+	{ "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, true },
+	{ "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, true },
+	{ "raw", PERF_TYPE_RAW, INSTRUCTIONS, true },
+	{ "raw on PMC2", PERF_TYPE_RAW, EBB_EVENT_PMC(2) | CYCLES, true },
+	{ "cache", PERF_TYPE_HW_CACHE,
+	  PERF_COUNT_HW_CACHE_L1D | PERF_COUNT_HW_CACHE_OP_READ << 8 |
+	  PERF_COUNT_HW_CACHE_RESULT_MISS << 16, true },
+	{ "cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, false },
+	{ "task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, false },
+	{ "page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false },
+	{ "switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES,
+	  false },
+	{ "dummy", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY, false },
+	{ "tracepoint", PERF_TYPE_TRACEPOINT, 0, false },
+};
+
+FIXTURE(regular)
+{
+	int fd;
+};
+
+FIXTURE_VARIANT(regular)
+{
+	bool pinned;
+	bool sampling;
+};
+
+FIXTURE_VARIANT_ADD(regular, counting) {
+	.pinned = false, .sampling = false,
+};
+
+FIXTURE_VARIANT_ADD(regular, counting_pinned) {
+	.pinned = true, .sampling = false,
+};
+
+FIXTURE_VARIANT_ADD(regular, sampling) {
+	.pinned = false, .sampling = true,
+};
+
+FIXTURE_VARIANT_ADD(regular, sampling_pinned) {
+	.pinned = true, .sampling = true,
+};
+
+FIXTURE_SETUP(regular)
+{
+	if (!ebb_available())
+		SKIP(return, "no event based branches on this machine");
+	catch_ill();
+	self->fd = -1;
+}
+
+FIXTURE_TEARDOWN(regular)
+{
+}
+
+/* An enabled regular event; -1 if there is no such thing on this machine */
+static int open_kind(const struct kind *kind,
+		     const FIXTURE_VARIANT(regular) *variant)
+{
+	struct perf_event_attr attr = {
+		.type = kind->type,
+		.config = kind->config,
+		.pinned = variant->pinned,
+		.exclude_hv = 1,
+		.exclude_kernel = kind->hardware,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+			       PERF_FORMAT_TOTAL_TIME_RUNNING,
+	};
+
+	if (kind->type == PERF_TYPE_TRACEPOINT) {
+		int id = sched_switch_id();
+
+		if (id < 0)
+			return -1;
+		attr.config = id;
+	}
+	if (variant->sampling)
+		attr.sample_period = kind->hardware ? 50000 : 1000000;
+	return perf_open(&attr, 0, -1, -1);
+}
+
+TEST_F(regular, e4_event_opened_before)
+{
+	struct count first, second, third;
+	size_t i;
+	int ebb;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		bool wins = kinds[i].hardware && variant->pinned;
+		int fd = open_kind(&kinds[i], variant);
+
+		if (fd < 0)
+			continue;
+		work(PERIOD);
+		ebb = begin(1);
+		if (wins) {
+			EXPECT_LT(ebb, 0) TH_LOG("%s", kinds[i].name);
+			EXPECT_EQ(EBUSY, errno);
+			EXPECT_FALSE(pmc_writable());
+		} else {
+			ASSERT_GE(ebb, 0) TH_LOG("%s", kinds[i].name);
+		}
+		ASSERT_EQ(sizeof(first), read_count(fd, &first));
+		if (wins)
+			work(20 * PERIOD);
+		else
+			EXPECT_TRUE(work_until(40)) TH_LOG("%s", kinds[i].name);
+		ASSERT_EQ(sizeof(second), read_count(fd, &second));
+		EXPECT_LT(first.enabled, second.enabled);
+		if (kinds[i].hardware && !wins) {
+			EXPECT_EQ(first.running, second.running)
+				TH_LOG("%s", kinds[i].name);
+		} else {
+			EXPECT_LT(first.running, second.running)
+				TH_LOG("%s", kinds[i].name);
+		}
+		if (ebb >= 0) {
+			EXPECT_EQ(0, tally.spurious);
+			ebb_disable();
+			close(ebb);
+		}
+		work(20 * PERIOD);
+		ASSERT_EQ(sizeof(third), read_count(fd, &third));
+		EXPECT_LT(second.running, third.running)
+			TH_LOG("%s", kinds[i].name);
+		close(fd);
+	}
+}
+
+TEST_F(regular, e4_event_opened_meanwhile)
+{
+	struct count count;
+	size_t i;
+	int ebb;
+
+	ebb = begin(1);
+	ASSERT_GE(ebb, 0);
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		int fd = open_kind(&kinds[i], variant);
+
+		if (fd < 0)
+			continue;
+		tally.count = 0;
+		EXPECT_TRUE(work_until(20)) TH_LOG("%s", kinds[i].name);
+		if (kinds[i].hardware && variant->pinned) {
+			EXPECT_EQ(0, read_count(fd, &count))
+				TH_LOG("%s", kinds[i].name);
+		} else {
+			ASSERT_EQ(sizeof(count), read_count(fd, &count));
+			EXPECT_EQ(kinds[i].hardware, !count.running)
+				TH_LOG("%s", kinds[i].name);
+		}
+		close(fd);
+		tally.count = 0;
+		EXPECT_TRUE(work_until(5)) TH_LOG("%s", kinds[i].name);
+	}
+	EXPECT_EQ(0, tally.spurious);
+	EXPECT_EQ(0, tally.ill);
+	ebb_disable();
+	close(ebb);
+}
+
+TEST_F(regular, e4_event_opened_afterwards)
+{
+	struct count count;
+	size_t i;
+	int ebb;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		int fd;
+
+		ebb = begin(1);
+		ASSERT_GE(ebb, 0);
+		EXPECT_TRUE(work_until(5));
+		ebb_disable();
+		close(ebb);
+		fd = open_kind(&kinds[i], variant);
+		if (fd < 0)
+			continue;
+		work(20 * PERIOD);
+		ASSERT_EQ(sizeof(count), read_count(fd, &count));
+		EXPECT_LT(0, count.running) TH_LOG("%s", kinds[i].name);
+		if (kinds[i].type == PERF_TYPE_HARDWARE) {
+			EXPECT_LT(20 * PERIOD, count.value)
+				TH_LOG("%s", kinds[i].name);
+		}
+		EXPECT_FALSE(pmc_writable());
+		close(fd);
+	}
+}
+
+/* Regular events of a whole CPU */
+static int open_on_cpu(bool pinned)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.config = PERF_COUNT_HW_INSTRUCTIONS,
+		.pinned = pinned,
+		.exclude_hv = 1,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+			       PERF_FORMAT_TOTAL_TIME_RUNNING,
+	};
+
+	return perf_open(&attr, -1, nth_cpu(0), -1);
+}
+
+TEST(e4_event_of_the_cpu_makes_room)
+{
+	struct count before, after;
+	int fd, ebb;
+
+	REQUIRE_EBB();
+	ASSERT_EQ(0, bind_to(nth_cpu(0)));
+	fd = open_on_cpu(false);
+	ASSERT_GE(fd, 0);
+	ebb = begin(1);
+	ASSERT_GE(ebb, 0);
+	read_count(fd, &before);
+	EXPECT_TRUE(work_until(40));
+	read_count(fd, &after);
+	/* It runs only while this task does not, and it does most of the time. */
+	EXPECT_LT(after.running - before.running,
+		  (after.enabled - before.enabled) / 2);
+	ebb_disable();
+	close(ebb);
+	work(20 * PERIOD);
+	EXPECT_EQ(sizeof(before), read_count(fd, &before));
+	EXPECT_LT(after.running, before.running);
+	close(fd);
+}
+
+TEST(e4_pinned_event_of_the_cpu_stays)
+{
+	struct count count;
+	int fd, ebb;
+
+	REQUIRE_EBB();
+	ASSERT_EQ(0, bind_to(nth_cpu(0)));
+	fd = open_on_cpu(true);
+	ASSERT_GE(fd, 0);
+	ebb = ebb_open(event_on(1), 0, -1);
+	ASSERT_GE(ebb, 0);
+	EXPECT_EQ(-1, ebb_start(ebb));
+	EXPECT_EQ(EBUSY, errno);
+	EXPECT_FALSE(pmc_writable());
+	work(10 * PERIOD);
+	EXPECT_EQ(sizeof(count), read_count(fd, &count));
+	EXPECT_EQ(count.enabled, count.running);
+	close(ebb);
+	close(fd);
+}
+
+TEST(e4_second_ebb_event_of_a_task_goes_to_error_state)
+{
+	int first, second;
+
+	REQUIRE_EBB();
+	first = begin(1);
+	ASSERT_GE(first, 0);
+	second = ebb_open(event_on(2), 0, -1);
+	ASSERT_GE(second, 0);
+	EXPECT_EQ(-1, ebb_start(second));
+	EXPECT_EQ(EBUSY, errno);
+	EXPECT_TRUE(work_until(10));
+	ebb_disable();
+	close(second);
+	close(first);
+}
+
+TEST(e4_event_in_error_state_can_be_enabled_again)
+{
+	struct count count;
+	int pinned, ebb;
+
+	REQUIRE_EBB();
+	pinned = open_plain(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, true);
+	ASSERT_GE(pinned, 0);
+	ASSERT_EQ(sizeof(count), read_count(pinned, &count));
+	ebb = ebb_open(event_on(1), 0, -1);
+	ASSERT_GE(ebb, 0);
+	ASSERT_EQ(-1, ebb_start(ebb));
+	close(pinned);
+	ASSERT_EQ(0, ebb_start(ebb));
+	arm(1u << 1, PERIOD);
+	EXPECT_TRUE(work_until(10));
+	ebb_disable();
+	close(ebb);
+}
+
+/* Make waiting regular events be tried as often as the kernel can. */
+static void hurry_the_mux_timer(void)
+{
+	FILE *f = fopen("/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms",
+			"w");
+
+	if (!f)
+		return;
+	fputs("1\n", f);
+	fclose(f);
+}
+
+static int open_waiting(void)
+{
+	struct count count;
+	int fd;
+
+	hurry_the_mux_timer();
+	fd = open_plain(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false);
+	if (fd >= 0 && (read_count(fd, &count) != sizeof(count) ||
+			count.running)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+TEST(e22_ebbs_flow_while_an_event_waits)
+{
+	int ebb, waiting;
+
+	REQUIRE_EBB();
+	ebb = begin(1);
+	ASSERT_GE(ebb, 0);
+	waiting = open_waiting();
+	ASSERT_GE(waiting, 0);
+	tally.count = 0;
+	ebb_set_period(1, PERIOD);
+	work(MANY_TICKS);
+	ebb_disable();
+	EXPECT_TRUE(tally_fits(MANY_TICKS));
+	close(waiting);
+	close(ebb);
+}
+
+TEST(e22_overflown_counter_is_left_alone_while_an_event_waits)
+{
+	unsigned long mmcr0, pmc;
+	int ebb, waiting;
+
+	REQUIRE_EBB();
+	ebb = begin(1);
+	ASSERT_GE(ebb, 0);
+	waiting = open_waiting();
+	ASSERT_GE(waiting, 0);
+	ebb_disable();
+	work(PERIOD);
+	mmcr0 = ebb_mfspr(EBB_SPR_MMCR0);
+	pmc = ebb_read_pmc(1);
+	ASSERT_LE(EBB_NEGATIVE, pmc);
+
+	work(MANY_TICKS);
+	EXPECT_EQ(pmc, ebb_read_pmc(1));
+	EXPECT_EQ(mmcr0, ebb_mfspr(EBB_SPR_MMCR0));
+	EXPECT_TRUE(pmc_writable());
+	tally.count = 0;
+	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_GE);
+	EXPECT_TRUE(work_until(20));
+	EXPECT_EQ(0, tally.spurious);
+	EXPECT_EQ(0, tally.ill);
+	ebb_disable();
+	close(waiting);
+	close(ebb);
+}
+
+static unsigned long handler_disturbed;
+
+static void linger(struct ebb_regs *regs)
+{
+	unsigned long mmcr0 = ebb_mfspr(EBB_SPR_MMCR0);
+	unsigned long pmc = ebb_read_pmc(1);
+
+	(void)regs;
+	work(MANY_TICKS / 10);
+	if (ebb_mfspr(EBB_SPR_MMCR0) != mmcr0 || ebb_read_pmc(1) != pmc)
+		handler_disturbed++;
+}
+
+TEST(e22_handler_is_left_alone_while_an_event_waits)
+{
+	int ebb, waiting;
+
+	REQUIRE_EBB();
+	ebb = begin(1);
+	ASSERT_GE(ebb, 0);
+	waiting = open_waiting();
+	ASSERT_GE(waiting, 0);
+	memset(&tally.overflows, 0, sizeof(tally.overflows));
+	tally.count = 0;
+	tally.hook = linger;
+	EXPECT_TRUE(work_until(20));
+	EXPECT_EQ(0, handler_disturbed);
+	EXPECT_EQ(0, tally.spurious);
+	EXPECT_EQ(0, tally.ill);
+	ebb_disable();
+	close(waiting);
+	close(ebb);
+}
+
+/*
+ * The leader goes, a member stays. It may go on or not, but user mode reaches
+ * the counters only as long as an EBB event is on the PMU.
+ */
+static bool member_is_on_the_pmu(int member)
+{
+	uint64_t before[3], after[3];
+
+	if (read(member, before, sizeof(before)) != sizeof(before))
+		return false;
+	work(10 * PERIOD);
+	if (read(member, after, sizeof(after)) != sizeof(after))
+		return false;
+	return after[2] > before[2];
+}
+
+static int open_member(int leader)
+{
+	struct perf_event_attr attr;
+
+	ebb_attr(&attr, event_on(2));
+	attr.pinned = 0;
+	attr.exclusive = 0;
+	attr.disabled = 0;
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+			   PERF_FORMAT_TOTAL_TIME_RUNNING;
+	return perf_open(&attr, 0, -1, leader);
+}
+
+TEST(e25_leader_closed_first_leaves_no_access_without_an_event)
+{
+	int leader, member;
+
+	REQUIRE_EBB();
+	leader = ebb_open(event_on(1), 0, -1);
+	ASSERT_GE(leader, 0);
+	member = open_member(leader);
+	ASSERT_GE(member, 0);
+	ASSERT_EQ(0, ebb_start(leader));
+	arm(1u << 2, PERIOD);
+	ASSERT_TRUE(work_until(5));
+	close(leader);
+
+	if (pmc_writable()) {
+		EXPECT_TRUE(member_is_on_the_pmu(member));
+		arm(1u << 2, PERIOD);
+		EXPECT_TRUE(work_until(5));
+	}
+	ebb_disable();
+	close(member);
+	EXPECT_FALSE(pmc_writable());
+}
+
+TEST(e25_after_the_leader_regular_events_and_members_exclude_each_other)
+{
+	int leader, member, plain;
+	struct count count;
+
+	REQUIRE_EBB();
+	leader = ebb_open(event_on(1), 0, -1);
+	ASSERT_GE(leader, 0);
+	member = open_member(leader);
+	ASSERT_GE(member, 0);
+	ASSERT_EQ(0, ebb_start(leader));
+	arm(1u << 2, PERIOD);
+	ASSERT_TRUE(work_until(5));
+	close(leader);
+
+	plain = open_plain(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, true);
+	ASSERT_GE(plain, 0);
+	work(20 * PERIOD);
+	/* Never both: a regular event that counts means no access. */
+	if (read_count(plain, &count) == sizeof(count) && count.running) {
+		EXPECT_FALSE(pmc_writable());
+	}
+	ebb_disable();
+	close(plain);
+	close(member);
+	EXPECT_FALSE(pmc_writable());
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+
+#include "ebb_test.h"
+#include "kselftest.h"
+
+#ifndef PPC_FEATURE2_ARCH_3_1
+#define PPC_FEATURE2_ARCH_3_1	0x00040000
+#endif
+
+#define PT_NIP_INDEX	32
+
+__thread struct tally tally;
+
+bool cpu_is_v31(void)
+{
+	return getauxval(AT_HWCAP2) & PPC_FEATURE2_ARCH_3_1;
+}
+
+/* To be called while an EBB event is on the PMU. */
+void read_state(struct user_state *state)
+{
+	int pmc;
+
+	memset(state, 0, sizeof(*state));
+	state->bescr = ebb_mfspr(EBB_SPR_BESCR);
+	state->ebbhr = ebb_mfspr(EBB_SPR_EBBHR);
+	state->ebbrr = ebb_mfspr(EBB_SPR_EBBRR);
+	state->mmcr0 = ebb_mfspr(EBB_SPR_MMCR0);
+	state->mmcr2 = ebb_mfspr(EBB_SPR_MMCR2) & MMCR2_USER;
+	state->siar = ebb_mfspr(EBB_SPR_SIAR);
+	state->sdar = ebb_mfspr(EBB_SPR_SDAR);
+	state->sier = ebb_mfspr(EBB_SPR_SIER);
+	for (pmc = 1; pmc <= MAX_PMC; pmc++)
+		state->pmc[pmc] = ebb_read_pmc(pmc);
+	if (cpu_is_v31()) {
+		state->mmcr3 = ebb_mfspr(EBB_SPR_MMCR3);
+		state->sier2 = ebb_mfspr(EBB_SPR_SIER2);
+		state->sier3 = ebb_mfspr(EBB_SPR_SIER3);
+	}
+}
+
+/* The name of the first register in which the two differ, or NULL */
+const char *state_difference(const struct user_state *a,
+			     const struct user_state *b)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+	} registers[] = {
+#define REGISTER(name, field)	{ name, offsetof(struct user_state, field) }
+		REGISTER("BESCR", bescr),
+		REGISTER("EBBHR", ebbhr),
+		REGISTER("EBBRR", ebbrr),
+		REGISTER("MMCR0", mmcr0),
+		REGISTER("MMCR2", mmcr2),
+		REGISTER("SIAR", siar),
+		REGISTER("SDAR", sdar),
+		REGISTER("SIER", sier),
+		REGISTER("PMC1", pmc[1]),
+		REGISTER("PMC2", pmc[2]),
+		REGISTER("PMC3", pmc[3]),
+		REGISTER("PMC4", pmc[4]),
+		REGISTER("PMC5", pmc[5]),
+		REGISTER("PMC6", pmc[6]),
+		REGISTER("MMCR3", mmcr3),
+		REGISTER("SIER2", sier2),
+		REGISTER("SIER3", sier3),
+#undef REGISTER
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(registers); i++) {
+		if (memcmp((const char *)a + registers[i].offset,
+			   (const char *)b + registers[i].offset,
+			   sizeof(unsigned long)))
+			return registers[i].name;
+	}
+	return NULL;
+}
+
+/* An event that counts something all the time, for any PMC */
+unsigned long event_on(int pmc)
+{
+	switch (pmc) {
+	case 5:
+		return 0x500fa;		/* run instructions */
+	case 6:
+		return 0x600f4;		/* run cycles */
+	default:
+		return EBB_EVENT_PMC(pmc) | INSTRUCTIONS;
+	}
+}
+
+static void skip_instruction(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+
+	(void)sig;
+	(void)info;
+	tally.ill++;
+	uc->uc_mcontext.gp_regs[PT_NIP_INDEX] += 4;
+}
+
+/*
+ * Count the accesses that the kernel does not allow, and go on after them. A
+ * handler needs it too: it may run once more after the event was closed.
+ */
+void catch_ill(void)
+{
+	struct sigaction action = {
+		.sa_sigaction = skip_instruction,
+		.sa_flags = SA_SIGINFO,
+	};
+
+	sigaction(SIGILL, &action, NULL);
+}
+
+void tally_handler(struct ebb_regs *regs)
+{
+	struct tally *t = &tally;
+	bool negative = false;
+	int pmc;
+
+	t->count++;
+	t->nip = regs->nip;
+	if (t->hook)
+		t->hook(regs);
+	for (pmc = 1; pmc <= MAX_PMC; pmc++) {
+		if (!(t->pmcs & (1u << pmc)) ||
+		    !(ebb_read_pmc(pmc) & EBB_NEGATIVE))
+			continue;
+		negative = true;
+		t->overflows[pmc]++;
+		if (!t->hold)
+			ebb_set_period(pmc, t->period);
+	}
+	if (!negative)
+		t->spurious++;
+	if (!t->hold)
+		ebb_rearm();
+}
+
+/* Start a new tally and let EBBs come, from the counters in the mask @pmcs. */
+void arm(unsigned int pmcs, unsigned int period)
+{
+	int pmc;
+
+	memset(&tally, 0, sizeof(tally));
+	tally.pmcs = pmcs;
+	tally.period = period;
+	for (pmc = 1; pmc <= MAX_PMC; pmc++) {
+		if (pmcs & (1u << pmc))
+			ebb_set_period(pmc, period);
+	}
+	ebb_enable(tally_handler);
+	ebb_rearm();
+}
+
+/* Open, start and arm an event of this thread; its descriptor or -1 */
+int begin(int pmc)
+{
+	int fd = ebb_open(event_on(pmc), 0, -1);
+
+	if (fd < 0)
+		return -1;
+	if (ebb_start(fd)) {
+		close(fd);
+		return -1;
+	}
+	arm(1u << pmc, PERIOD);
+	return fd;
+}
+
+bool pmc_writable(void)
+{
+	unsigned long before = tally.ill;
+
+	catch_ill();
+	/* PMC3 is used by no test that asks. */
+	ebb_write_pmc(3, 0);
+	return tally.ill == before;
+}
+
+bool pmc_readable(void)
+{
+	unsigned long before = tally.ill;
+
+	catch_ill();
+	ebb_read_pmc(3);
+	return tally.ill == before;
+}
+
+void work(unsigned long loops)
+{
+	asm volatile("mtctr %0\n"
+		     "1:	nop\n"
+		     "	bdnz 1b\n"
+		     : : "r" (loops) : "ctr", "memory");
+}
+
+/*
+ * Work until the tally says @count EBBs. What is lost does not come, so this
+ * gives up after twenty times the work that it should take.
+ */
+bool work_until(unsigned long count)
+{
+	unsigned long chunk = 1000;
+	unsigned long left = 20 * (count + 1) * (PERIOD / 2 / chunk + 1);
+
+	asm volatile("" : : : "memory");
+	while (tally.count < count && left--)
+		work(chunk);
+	asm volatile("" : : : "memory");
+	return tally.count >= count;
+}
+
+/*
+ * Does the tally tell of @loops of work, counted as instructions on one PMC,
+ * with no EBB lost and none too many? What is executed in the handler after
+ * re-arming and around the work counts as well, hence the room above.
+ */
+bool tally_fits(unsigned long loops)
+{
+	unsigned long least = 2 * loops / PERIOD;
+
+	asm volatile("" : : : "memory");
+	if (!tally.spurious && !tally.ill && tally.count >= least &&
+	    tally.count <= least + least / 10 + 2)
+		return true;
+	fprintf(stderr,
+		"# %lu EBBs (%lu spurious), %lu SIGILLs in %lu loops, expected %lu\n",
+		tally.count, tally.spurious, tally.ill, loops, least);
+	return false;
+}
+
+int perf_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
+{
+	attr->size = sizeof(*attr);
+	return syscall(SYS_perf_event_open, attr, pid, cpu, group,
+		       PERF_FLAG_FD_CLOEXEC);
+}
+
+/* An enabled counter of this thread, for read_count() */
+int open_plain(unsigned int type, unsigned long config, bool pinned)
+{
+	struct perf_event_attr attr = {
+		.type = type,
+		.config = config,
+		.pinned = pinned,
+		.exclude_kernel = type != PERF_TYPE_SOFTWARE &&
+				  type != PERF_TYPE_TRACEPOINT,
+		.exclude_hv = 1,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+			       PERF_FORMAT_TOTAL_TIME_RUNNING,
+	};
+
+	return perf_open(&attr, 0, -1, -1);
+}
+
+/* As read(): the size of struct count, 0 in error state, or negative */
+int read_count(int fd, struct count *count)
+{
+	memset(count, 0, sizeof(*count));
+	return read(fd, count, sizeof(*count));
+}
+
+/* The number of the tracepoint sched:sched_switch, or -1 */
+int sched_switch_id(void)
+{
+	static const char * const paths[] = {
+		"/sys/kernel/tracing/events/sched/sched_switch/id",
+		"/sys/kernel/debug/tracing/events/sched/sched_switch/id",
+	};
+	int id = -1;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(paths) && id < 0; i++) {
+		FILE *f = fopen(paths[i], "r");
+
+		if (!f)
+			continue;
+		if (fscanf(f, "%d", &id) != 1)
+			id = -1;
+		fclose(f);
+	}
+	return id;
+}
+
+unsigned int nr_cpus(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 1;
+	return CPU_COUNT(&set);
+}
+
+/* The number of the @n'th CPU that this thread may use, from 0, or -1 */
+int nth_cpu(unsigned int n)
+{
+	cpu_set_t set;
+	int cpu;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return -1;
+	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &set) && !n--)
+			return cpu;
+	}
+	return -1;
+}
+
+int bind_to(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+int child_start(struct child *child, child_fn *fn, void *arg)
+{
+	struct parent parent;
+	int down[2], up[2];
+
+	if (pipe(down))
+		return -1;
+	if (pipe(up)) {
+		close(down[0]);
+		close(down[1]);
+		return -1;
+	}
+	fflush(NULL);
+	child->pid = fork();
+	if (child->pid < 0)
+		return -1;
+	if (!child->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(down[1]);
+		close(up[0]);
+		parent.from = down[0];
+		parent.to = up[1];
+		_exit(fn(&parent, arg));
+	}
+	close(down[0]);
+	close(up[1]);
+	child->to = down[1];
+	child->from = up[0];
+	return 0;
+}
+
+static int tell(int fd)
+{
+	return write(fd, "", 1) == 1 ? 0 : -1;
+}
+
+static int hear(int fd)
+{
+	ssize_t n;
+	char c;
+
+	do
+		n = read(fd, &c, 1);
+	while (n < 0 && errno == EINTR);
+	return n == 1 ? 0 : -1;
+}
+
+/* Let the child go on from parent_wait(). */
+int child_go(struct child *child)
+{
+	return tell(child->to);
+}
+
+/* Wait until the child calls parent_tell(); -1 if it ended instead. */
+int child_heard(struct child *child)
+{
+	return hear(child->from);
+}
+
+/* The child's result; 128 + signal if it was killed; -1 on error */
+int child_end(struct child *child)
+{
+	int status;
+	pid_t pid;
+
+	close(child->to);
+	do
+		pid = waitpid(child->pid, &status, 0);
+	while (pid < 0 && errno == EINTR);
+	close(child->from);
+	if (pid < 0)
+		return -1;
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	return 128 + WTERMSIG(status);
+}
+
+int parent_tell(struct parent *parent)
+{
+	return tell(parent->to);
+}
+
+int parent_wait(struct parent *parent)
+{
+	return hear(parent->from);
+}
+
+void *shared_memory(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}

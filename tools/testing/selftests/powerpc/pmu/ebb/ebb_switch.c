@@ -1,0 +1,658 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* EBBs and the scheduler: processes, threads, CPUs that come and go, signals. */
+#include "kselftest_harness.h"
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include "ebb_test.h"
+
+#define ROUNDS		100
+#define LOOPS		(200 * PERIOD)
+#define MANY		8
+
+/*
+ * Fill the registers with values that belong to @seed only: some by an
+ * exception, the rest by hand. Nothing counts or changes any more afterwards.
+ */
+static int take_seed(unsigned int seed, struct user_state *state)
+{
+	static const unsigned long mmcr2[] = {
+		0x4000000000000000ul, 0x0020000000000000ul,
+		0x0000100000000000ul, 0x0000000804020000ul,
+	};
+	int pmc;
+
+	if (begin(1) < 0 || !work_until(3))
+		return -1;
+	ebb_disable();
+	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
+	ebb_mtspr(EBB_SPR_MMCR2, mmcr2[seed % 4]);
+	for (pmc = 1; pmc <= MAX_PMC; pmc++)
+		ebb_write_pmc(pmc, 0x1000 * seed + pmc);
+	ebb_mtspr(EBB_SPR_EBBHR, 0x10000000ul * (seed + 1));
+	ebb_mtspr(EBB_SPR_EBBRR, 0x10000ul * (seed + 1));
+	ebb_mtspr(EBB_SPR_BESCRS, seed % 2 ? EBB_BESCR_PME : EBB_BESCR_GE);
+	ebb_mtspr(EBB_SPR_BESCRR, seed % 2 ? EBB_BESCR_GE : EBB_BESCR_PME);
+	read_state(state);
+	return 0;
+}
+
+static int same_state(const struct user_state *state)
+{
+	const char *difference;
+	struct user_state now;
+
+	read_state(&now);
+	difference = state_difference(state, &now);
+	if (!difference)
+		return 0;
+	fprintf(stderr, "# %s changed\n", difference);
+	return 1;
+}
+
+/* Take turns with the parent, which may do what it likes in between. */
+static int keep_state(struct parent *parent, void *arg)
+{
+	struct user_state state;
+	int i;
+
+	if (take_seed((unsigned long)arg, &state))
+		return 2;
+	for (i = 0; i < ROUNDS; i++) {
+		if (parent_tell(parent) || parent_wait(parent))
+			return 3;
+		if (same_state(&state))
+			return 1;
+	}
+	return 0;
+}
+
+TEST(e9_two_processes_keep_their_registers)
+{
+	struct child children[2];
+	int i, n;
+
+	REQUIRE_EBB();
+	ASSERT_EQ(0, bind_to(nth_cpu(0)));
+	for (n = 0; n < 2; n++)
+		ASSERT_EQ(0, child_start(&children[n], keep_state,
+					 (void *)(unsigned long)(n + 1)));
+	for (i = 0; i < ROUNDS; i++) {
+		for (n = 0; n < 2; n++) {
+			ASSERT_EQ(0, child_heard(&children[n]));
+			ASSERT_EQ(0, child_go(&children[n]));
+		}
+	}
+	for (n = 0; n < 2; n++)
+		EXPECT_EQ(0, child_end(&children[n]));
+}
+
+TEST(e9_registers_stay_when_a_plain_task_runs_between)
+{
+	struct child child;
+	int i;
+
+	REQUIRE_EBB();
+	ASSERT_EQ(0, bind_to(nth_cpu(0)));
+	ASSERT_EQ(0, child_start(&child, keep_state, (void *)3));
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_EQ(0, child_heard(&child));
+		work(100);
+		ASSERT_EQ(0, child_go(&child));
+	}
+	EXPECT_EQ(0, child_end(&child));
+}
+
+TEST(e9_plain_task_sees_nothing_of_others)
+{
+	struct child child;
+	int i;
+
+	REQUIRE_EBB();
+	ASSERT_EQ(0, bind_to(nth_cpu(0)));
+	ASSERT_EQ(0, child_start(&child, keep_state, (void *)4));
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_EQ(0, child_heard(&child));
+		EXPECT_EQ(0, ebb_mfspr(EBB_SPR_BESCR));
+		EXPECT_EQ(0, ebb_mfspr(EBB_SPR_EBBHR));
+		EXPECT_EQ(0, ebb_mfspr(EBB_SPR_EBBRR));
+		EXPECT_FALSE(pmc_writable());
+		ASSERT_EQ(0, child_go(&child));
+	}
+	EXPECT_EQ(0, child_end(&child));
+}
+
+TEST(e9_registers_move_between_cpus)
+{
+	struct user_state state;
+	int i, cpus[2];
+
+	REQUIRE_EBB();
+	REQUIRE_CPUS(2);
+	cpus[0] = nth_cpu(0);
+	cpus[1] = nth_cpu(1);
+	ASSERT_EQ(0, bind_to(cpus[0]));
+	ASSERT_EQ(0, take_seed(5, &state));
+	for (i = 1; i <= ROUNDS; i++) {
+		ASSERT_EQ(0, bind_to(cpus[i % 2]));
+		ASSERT_EQ(0, same_state(&state));
+	}
+}
+
+/* Let somebody else run in the middle of the handler. */
+static struct parent *handler_parent;
+static unsigned long handler_changes;
+
+static void switch_in_handler(struct ebb_regs *regs)
+{
+	struct user_state before, after;
+	int error = errno;
+
+	(void)regs;
+	read_state(&before);
+	if (parent_tell(handler_parent) || parent_wait(handler_parent))
+		handler_changes++;
+	read_state(&after);
+	if (state_difference(&before, &after)) {
+		fprintf(stderr, "# %s changed in the handler\n",
+			state_difference(&before, &after));
+		handler_changes++;
+	}
+	errno = error;
+}
+
+static int be_switched_in_handler(struct parent *parent, void *arg)
+{
+	(void)arg;
+	handler_parent = parent;
+	if (begin(1) < 0)
+		return 2;
+	tally.hook = switch_in_handler;
+	if (!work_until(ROUNDS))
+		return 3;
+	ebb_disable();
+	if (tally.spurious || tally.ill)
+		return 4;
+	return handler_changes ? 1 : 0;
+}
+
+TEST(e9_switched_out_in_the_handler)
+{
+	struct child children[2];
+	int i, n;
+
+	REQUIRE_EBB();
+	ASSERT_EQ(0, bind_to(nth_cpu(0)));
+	for (n = 0; n < 2; n++)
+		ASSERT_EQ(0, child_start(&children[n], be_switched_in_handler,
+					 NULL));
+	for (i = 0; i < ROUNDS; i++) {
+		for (n = 0; n < 2; n++) {
+			ASSERT_EQ(0, child_heard(&children[n]));
+			ASSERT_EQ(0, child_go(&children[n]));
+		}
+	}
+	for (n = 0; n < 2; n++)
+		EXPECT_EQ(0, child_end(&children[n]));
+}
+
+static int moves;
+static int move_cpus[2];
+
+static void move_in_handler(struct ebb_regs *regs)
+{
+	struct user_state before, after;
+
+	(void)regs;
+	read_state(&before);
+	if (bind_to(move_cpus[++moves % 2]))
+		handler_changes++;
+	read_state(&after);
+	if (state_difference(&before, &after))
+		handler_changes++;
+}
+
+TEST(e9_moved_to_another_cpu_in_the_handler)
+{
+	int fd;
+
+	REQUIRE_EBB();
+	REQUIRE_CPUS(2);
+	move_cpus[0] = nth_cpu(0);
+	move_cpus[1] = nth_cpu(1);
+	fd = begin(1);
+	ASSERT_GE(fd, 0);
+	tally.hook = move_in_handler;
+	EXPECT_TRUE(work_until(ROUNDS));
+	ebb_disable();
+	EXPECT_EQ(0, handler_changes);
+	EXPECT_EQ(0, tally.spurious);
+	EXPECT_EQ(0, tally.ill);
+	close(fd);
+}
+
+/* Count EBBs over a fixed amount of work, among others who do the same. */
+static int do_counted_work(struct parent *parent, void *arg)
+{
+	unsigned long loops = 0;
+
+	if (arg && bind_to((unsigned long)arg - 1))
+		return 2;
+	if (parent_tell(parent) || parent_wait(parent))
+		return 3;
+	if (begin(1) < 0)
+		return 4;
+	for (; loops < LOOPS; loops += LOOPS / 20) {
+		work(LOOPS / 20);
+		sched_yield();
+	}
+	ebb_disable();
+	return !tally_fits(loops);
+}
+
+static int run_many(unsigned int n, child_fn *fn, bool one_cpu)
+{
+	struct child children[MANY];
+	void *cpu = one_cpu ? (void *)(nth_cpu(0) + 1ul) : NULL;
+	int failed = 0;
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		failed |= child_start(&children[i], fn, cpu);
+	for (i = 0; i < n; i++)
+		failed |= child_heard(&children[i]);
+	for (i = 0; i < n; i++)
+		failed |= child_go(&children[i]);
+	for (i = 0; i < n; i++)
+		failed |= child_end(&children[i]);
+	return failed;
+}
+
+TEST(e21_one_process_loses_none)
+{
+	REQUIRE_EBB();
+	EXPECT_EQ(0, run_many(1, do_counted_work, true));
+}
+
+TEST(e21_two_processes_on_one_cpu_lose_none)
+{
+	REQUIRE_EBB();
+	EXPECT_EQ(0, run_many(2, do_counted_work, true));
+}
+
+TEST(e21_many_processes_on_one_cpu_lose_none)
+{
+	REQUIRE_EBB();
+	EXPECT_EQ(0, run_many(MANY, do_counted_work, true));
+}
+
+TEST(e21_many_processes_on_all_cpus_lose_none)
+{
+	REQUIRE_EBB();
+	EXPECT_EQ(0, run_many(MANY, do_counted_work, false));
+}
+
+/* Ready for EBBs, but with no event of its own */
+static int expect_none(struct parent *parent, void *arg)
+{
+	int i;
+
+	if (bind_to((unsigned long)arg - 1))
+		return 2;
+	memset(&tally, 0, sizeof(tally));
+	ebb_enable(tally_handler);
+	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
+	if (parent_tell(parent) || parent_wait(parent))
+		return 3;
+	for (i = 0; i < 200; i++) {
+		work(PERIOD);
+		sched_yield();
+	}
+	asm volatile("" : : : "memory");
+	return tally.count != 0;
+}
+
+TEST(e21_none_is_delivered_to_another_task)
+{
+	struct child busy[2], idle[2];
+	void *cpu = (void *)(nth_cpu(0) + 1ul);
+	int i;
+
+	REQUIRE_EBB();
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, child_start(&busy[i], do_counted_work, cpu));
+		ASSERT_EQ(0, child_start(&idle[i], expect_none, cpu));
+	}
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, child_heard(&busy[i]));
+		ASSERT_EQ(0, child_heard(&idle[i]));
+	}
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, child_go(&busy[i]));
+		ASSERT_EQ(0, child_go(&idle[i]));
+	}
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(0, child_end(&busy[i]));
+		EXPECT_EQ(0, child_end(&idle[i]));
+	}
+}
+
+/*
+ * A pending exception belongs to the task. Here one is made with EBBs held
+ * back, somebody else who would take it runs, and then it is let in.
+ */
+static int keep_pending(struct parent *parent, void *arg)
+{
+	int i;
+
+	(void)arg;
+	if (begin(1) < 0)
+		return 2;
+	for (i = 0; i < ROUNDS; i++) {
+		ebb_disable();
+		tally.count = 0;
+		work(PERIOD);
+		if (parent_tell(parent) || parent_wait(parent))
+			return 3;
+		if (tally.count)
+			return 4;
+		ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_GE);
+		work(10);
+		asm volatile("" : : : "memory");
+		if (tally.count != 1 || tally.spurious)
+			return 1;
+	}
+	return 0;
+}
+
+TEST(e21_pending_exception_stays_with_its_task)
+{
+	struct child child;
+	int i;
+
+	REQUIRE_EBB();
+	ASSERT_EQ(0, bind_to(nth_cpu(0)));
+	ASSERT_EQ(0, child_start(&child, keep_pending, NULL));
+	memset(&tally, 0, sizeof(tally));
+	ebb_enable(tally_handler);
+	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_EQ(0, child_heard(&child));
+		work(1000);
+		ASSERT_EQ(0, child_go(&child));
+	}
+	EXPECT_EQ(0, child_end(&child));
+	EXPECT_EQ(0, tally.count);
+	ebb_disable();
+}
+
+static void *thread_work(void *arg)
+{
+	pthread_barrier_t *barrier = arg;
+	bool right;
+	int fd;
+
+	fd = begin(1);
+	pthread_barrier_wait(barrier);
+	if (fd < 0)
+		return (void *)1;
+	tally.count = 0;
+	ebb_set_period(1, PERIOD);
+	work(LOOPS);
+	ebb_disable();
+	right = tally.count && !tally.spurious && !tally.ill;
+	close(fd);
+	return (void *)(unsigned long)!right;
+}
+
+TEST(e21_threads_have_their_own_ebbs)
+{
+	pthread_barrier_t barrier;
+	pthread_t threads[MANY];
+	void *result;
+	int i;
+
+	REQUIRE_EBB();
+	ASSERT_EQ(0, pthread_barrier_init(&barrier, NULL, MANY));
+	for (i = 0; i < MANY; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, thread_work,
+					    &barrier));
+	for (i = 0; i < MANY; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &result));
+		EXPECT_EQ(NULL, result);
+	}
+}
+
+static void *thread_without(void *arg)
+{
+	(void)arg;
+	memset(&tally, 0, sizeof(tally));
+	work(50 * PERIOD);
+	asm volatile("" : : : "memory");
+	return (void *)tally.count;
+}
+
+TEST(e21_thread_without_an_event_gets_none)
+{
+	pthread_t thread;
+	void *result;
+	int fd;
+
+	REQUIRE_EBB();
+	fd = begin(1);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, thread_without, NULL));
+	work(50 * PERIOD);
+	ASSERT_EQ(0, pthread_join(thread, &result));
+	EXPECT_EQ(NULL, result);
+	EXPECT_LE(95, tally.count);
+	ebb_disable();
+	close(fd);
+}
+
+static volatile sig_atomic_t signals;
+
+static void count_signal(int sig)
+{
+	(void)sig;
+	signals++;
+	/* Long enough for EBBs to come in the signal handler as well */
+	work(PERIOD);
+}
+
+TEST(e21_signals_lose_none)
+{
+	unsigned long loops = 0;
+	int fd;
+
+	REQUIRE_EBB();
+	signal(SIGUSR1, count_signal);
+	fd = begin(1);
+	ASSERT_GE(fd, 0);
+	while (loops < LOOPS) {
+		raise(SIGUSR1);
+		work(PERIOD);
+		loops += 2 * PERIOD;
+	}
+	ebb_disable();
+	EXPECT_EQ(LOOPS / PERIOD / 2, signals);
+	EXPECT_TRUE(tally_fits(loops));
+	close(fd);
+}
+
+static void raise_in_handler(struct ebb_regs *regs)
+{
+	(void)regs;
+	raise(SIGUSR1);
+}
+
+TEST(e21_signals_in_the_handler)
+{
+	int fd;
+
+	REQUIRE_EBB();
+	signal(SIGUSR1, count_signal);
+	fd = begin(1);
+	ASSERT_GE(fd, 0);
+	tally.hook = raise_in_handler;
+	EXPECT_TRUE(work_until(ROUNDS));
+	ebb_disable();
+	EXPECT_EQ(tally.count, signals);
+	EXPECT_EQ(0, tally.spurious);
+	EXPECT_EQ(0, tally.ill);
+	close(fd);
+}
+
+/* One signal after the other, each when the one before was answered */
+static int signal_the_parent(struct parent *parent, void *arg)
+{
+	int i;
+
+	(void)arg;
+	for (i = 0; i < 200; i++) {
+		if (parent_wait(parent))
+			return 2;
+		if (kill(getppid(), SIGUSR1))
+			return 1;
+	}
+	return 0;
+}
+
+static int signal_reply;
+
+static void answer_signal(int sig)
+{
+	int error = errno;
+
+	(void)sig;
+	signals++;
+	if (signals < 200 && write(signal_reply, "", 1) != 1)
+		signals = -1000000;
+	errno = error;
+}
+
+TEST(e21_signals_of_another_process_lose_none)
+{
+	unsigned long loops = 0;
+	struct child child;
+	int fd;
+
+	REQUIRE_EBB();
+	signal(SIGUSR1, answer_signal);
+	ASSERT_EQ(0, child_start(&child, signal_the_parent, NULL));
+	signal_reply = child.to;
+	fd = begin(1);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, child_go(&child));
+	while (signals < 200 && loops < 100 * LOOPS) {
+		work(PERIOD);
+		loops += PERIOD;
+	}
+	ebb_disable();
+	EXPECT_EQ(200, signals);
+	EXPECT_EQ(0, tally.spurious);
+	EXPECT_EQ(0, tally.ill);
+	EXPECT_LE(2 * loops / PERIOD, tally.count);
+	close(fd);
+	EXPECT_EQ(0, child_end(&child));
+}
+
+/* What the parent and children that work until they are told share */
+struct flow {
+	bool stop;
+	unsigned long ebbs;
+};
+
+static int flow_until_told(struct parent *parent, void *arg)
+{
+	struct flow *flow = arg;
+	unsigned long loops = 0;
+
+	if (begin(1) < 0)
+		return 2;
+	if (parent_tell(parent))
+		return 3;
+	while (!__atomic_load_n(&flow->stop, __ATOMIC_ACQUIRE)) {
+		work(PERIOD);
+		loops += PERIOD;
+		__atomic_fetch_add(&flow->ebbs, 2, __ATOMIC_RELEASE);
+	}
+	ebb_disable();
+	return !tally_fits(loops);
+}
+
+/* Wait until the children got on by @ebbs, so that there is a flow at all. */
+static void wait_for_flow(struct flow *flow, unsigned long ebbs)
+{
+	ebbs += __atomic_load_n(&flow->ebbs, __ATOMIC_ACQUIRE);
+	while (__atomic_load_n(&flow->ebbs, __ATOMIC_ACQUIRE) < ebbs)
+		sched_yield();
+}
+
+TEST(e21_migration_loses_none)
+{
+	struct flow *flow = shared_memory(sizeof(*flow));
+	struct child child;
+	cpu_set_t set;
+	int i;
+
+	REQUIRE_EBB();
+	REQUIRE_CPUS(2);
+	ASSERT_NE(NULL, flow);
+	ASSERT_EQ(0, child_start(&child, flow_until_told, flow));
+	ASSERT_EQ(0, child_heard(&child));
+	for (i = 0; i < ROUNDS; i++) {
+		CPU_ZERO(&set);
+		CPU_SET(nth_cpu(i % 2), &set);
+		ASSERT_EQ(0, sched_setaffinity(child.pid, sizeof(set), &set));
+		wait_for_flow(flow, 4);
+	}
+	__atomic_store_n(&flow->stop, true, __ATOMIC_RELEASE);
+	EXPECT_EQ(0, child_end(&child));
+}
+
+static int set_online(int cpu, bool online)
+{
+	char path[64];
+	FILE *f;
+	int n;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online",
+		 cpu);
+	f = fopen(path, "w");
+	if (!f)
+		return -1;
+	n = fputs(online ? "1" : "0", f);
+	return fclose(f) || n < 0 ? -1 : 0;
+}
+
+TEST(e21_cpu_hotplug_loses_none)
+{
+	struct flow *flow = shared_memory(sizeof(*flow));
+	struct child children[4];
+	unsigned int i, n;
+	int cpu;
+
+	REQUIRE_EBB();
+	REQUIRE_CPUS(2);
+	ASSERT_NE(NULL, flow);
+	cpu = nth_cpu(nr_cpus() - 1);
+	if (access("/sys/devices/system/cpu/online", R_OK) ||
+	    set_online(cpu, true))
+		SKIP(return, "cannot take CPU %d off", cpu);
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, child_start(&children[i], flow_until_told, flow));
+		ASSERT_EQ(0, child_heard(&children[i]));
+	}
+	for (n = 0; n < 10; n++) {
+		EXPECT_EQ(0, set_online(cpu, false));
+		wait_for_flow(flow, 40);
+		EXPECT_EQ(0, set_online(cpu, true));
+		wait_for_flow(flow, 40);
+	}
+	__atomic_store_n(&flow->stop, true, __ATOMIC_RELEASE);
+	for (i = 0; i < 4; i++)
+		EXPECT_EQ(0, child_end(&children[i]));
+}
+
+TEST_HARNESS_MAIN

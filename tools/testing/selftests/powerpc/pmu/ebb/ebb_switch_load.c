@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Two tasks on one CPU that take turns: work for those who count what a
+ * context switch costs, in time or in an emulator's statistics.
+ *
+ * usage: ebb_switch_load plain|ebb|mixed|idle COUNT
+ *
+ * Each of the two switches to the other COUNT times. "idle" is a task that has
+ * used the EBB facility but has no event.
+ */
+#define _GNU_SOURCE
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ebb_test.h"
+
+static unsigned long count;
+
+static void become_user(bool event)
+{
+	if (event) {
+		/* A counter that is never negative: no EBB in between */
+		if (begin(1) < 0)
+			err(1, "no EBB event");
+		ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
+	}
+	ebb_mtspr(EBB_SPR_EBBRR, 0x1000);
+	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
+}
+
+static int answer(struct parent *parent, void *arg)
+{
+	const char *kind = arg;
+	unsigned long i;
+
+	if (strcmp(kind, "plain"))
+		become_user(strcmp(kind, "idle"));
+	if (parent_tell(parent))
+		return 1;
+	for (i = 0; i < count; i++) {
+		if (parent_wait(parent) || parent_tell(parent))
+			return 1;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct child child;
+	unsigned long i;
+	char *end;
+
+	if (argc != 3)
+		errx(2, "usage: ebb_switch_load plain|ebb|mixed|idle COUNT");
+	if (strcmp(argv[1], "plain") && strcmp(argv[1], "ebb") &&
+	    strcmp(argv[1], "mixed") && strcmp(argv[1], "idle"))
+		errx(2, "\"%s\" is not a kind of load", argv[1]);
+	count = strtoul(argv[2], &end, 0);
+	if (end == argv[2] || *end)
+		errx(2, "\"%s\" is not a count", argv[2]);
+	if (strcmp(argv[1], "plain") && !ebb_available())
+		errx(4, "no event based branches on this machine");
+
+	if (bind_to(nth_cpu(0)))
+		err(1, "cannot stay on one CPU");
+	if (child_start(&child, answer, argv[1]))
+		err(1, "cannot fork");
+	if (!strcmp(argv[1], "ebb") || !strcmp(argv[1], "idle"))
+		become_user(!strcmp(argv[1], "ebb"));
+	if (child_heard(&child))
+		errx(1, "the other task failed");
+	for (i = 0; i < count; i++) {
+		if (child_go(&child) || child_heard(&child))
+			errx(1, "the other task failed");
+	}
+	if (child_end(&child))
+		errx(1, "the other task failed");
+	printf("%lu switches each way\n", count);
+	return 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the tests of event based branches share: events, a handler that keeps
+ * the books, counted work instead of waiting, and children on a leash.
+ *
+ * The entry routine and the register definitions are those of samples/ebb.
+ */
+#ifndef EBB_TEST_H
+#define EBB_TEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ebb.h"
+
+#ifndef NT_PPC_EBB
+#define NT_PPC_EBB	0x106
+#endif
+#ifndef NT_PPC_PMU
+#define NT_PPC_PMU	0x107
+#endif
+
+/* PMCxSEL values that POWER8 to POWER11 have on each of PMC1 to PMC4 */
+#define CYCLES		0x1e
+#define INSTRUCTIONS	0x02
+
+/* One EBB in so many instructions, unless a test says otherwise */
+#define PERIOD		20000
+
+/* Bits of MMCR2 that belong to user mode: freeze PMC1 to PMC6 in user mode */
+#define MMCR2_USER	0x4020100804020000ul
+
+/* The part of SIER that user mode sees */
+#define SIER_USER	0x7ffffful
+
+#define MAX_PMC		6
+
+/**
+ * struct tally - what the handler saw in this thread
+ * @count: EBBs taken
+ * @spurious: EBBs taken while no counter was negative
+ * @ill: instructions that ended in SIGILL: accesses without permission
+ * @nip: where the last EBB came in
+ * @overflows: EBBs in which this PMC was found negative
+ * @pmcs: bit n set: PMCn is in use
+ * @period: events between two EBBs
+ * @hook: called first in the handler
+ * @hold: leave the PMU as the exception left it, and do not re-arm
+ */
+struct tally {
+	unsigned long count;
+	unsigned long spurious;
+	unsigned long ill;
+	unsigned long nip;
+	unsigned long overflows[MAX_PMC + 1];
+	unsigned int pmcs;
+	unsigned int period;
+	void (*hook)(struct ebb_regs *regs);
+	bool hold;
+};
+
+extern __thread struct tally tally;
+
+/**
+ * struct user_state - the registers that the kernel keeps for each task
+ *
+ * The last three exist on v3.1 only and are zero elsewhere.
+ */
+struct user_state {
+	unsigned long bescr;
+	unsigned long ebbhr;
+	unsigned long ebbrr;
+	unsigned long mmcr0;
+	unsigned long mmcr2;
+	unsigned long siar;
+	unsigned long sdar;
+	unsigned long sier;
+	unsigned long pmc[MAX_PMC + 1];
+	unsigned long mmcr3;
+	unsigned long sier2;
+	unsigned long sier3;
+};
+
+bool cpu_is_v31(void);
+void read_state(struct user_state *state);
+const char *state_difference(const struct user_state *a,
+			     const struct user_state *b);
+
+unsigned long event_on(int pmc);
+void catch_ill(void);
+void tally_handler(struct ebb_regs *regs);
+void arm(unsigned int pmcs, unsigned int period);
+int begin(int pmc);
+bool pmc_writable(void);
+bool pmc_readable(void);
+
+/* Two instructions a loop, none of them a load, store or call */
+void work(unsigned long loops);
+bool work_until(unsigned long count);
+bool tally_fits(unsigned long loops);
+
+/* Plain events */
+struct count {
+	uint64_t value;
+	uint64_t enabled;
+	uint64_t running;
+};
+
+int perf_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group);
+int open_plain(unsigned int type, unsigned long config, bool pinned);
+int read_count(int fd, struct count *count);
+int sched_switch_id(void);
+
+/* CPUs */
+int nth_cpu(unsigned int n);
+unsigned int nr_cpus(void);
+int bind_to(int cpu);
+
+/**
+ * struct child - a process that runs one function and exits with its result
+ * @pid: the process
+ * @to: the parent's end of what the child reads
+ * @from: the parent's end of what the child writes
+ */
+struct child {
+	pid_t pid;
+	int to;
+	int from;
+};
+
+/* The child's side of struct child */
+struct parent {
+	int to;
+	int from;
+};
+
+typedef int child_fn(struct parent *parent, void *arg);
+
+int child_start(struct child *child, child_fn *fn, void *arg);
+int child_go(struct child *child);
+int child_heard(struct child *child);
+int child_end(struct child *child);
+int parent_tell(struct parent *parent);
+int parent_wait(struct parent *parent);
+void *shared_memory(size_t size);
+
+#define REQUIRE_EBB()							\
+do {									\
+	if (!ebb_available())						\
+		SKIP(return, "no event based branches on this machine");	\
+	catch_ill();							\
+} while (0)
+
+#define REQUIRE_CPUS(n)							\
+do {									\
+	if (nr_cpus() < (n))						\
+		SKIP(return, "needs %d CPUs", (n));			\
+} while (0)
+
+#endif /* EBB_TEST_H */
