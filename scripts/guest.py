@@ -29,7 +29,7 @@ ARCHES = {
         "qemu-system-ppc64", "vmlinux", "hvc0", "power9",
         ["-machine", "pseries,x-vof=on,cap-cfpc=broken,cap-sbbc=broken,"
          "cap-ibs=broken,cap-ccf-assist=off"],
-        "xmon=off"),
+        ""),
     "x86": Arch(
         "qemu-system-x86_64", "bzImage", "ttyS0", "EPYC-Milan,+brs",
         ["-machine", "q35,usb=off,vmport=off"],

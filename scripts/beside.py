@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Run the same test programs on our kernel and on the stock kernel, and put
+the results side by side, row by row of the behaviours that they prove."""
+
+import os
+import re
+import subprocess
+import sys
+
+import guest
+
+RESULT = re.compile(r"^(not )?ok \d+ (?:- )?(?:global\.)?(\S+)(.*)$")
+ROW = re.compile(r"^(?:.*\.)?([a-z]\d+)_")
+
+
+def programs(which):
+    """Build the programs of one set; returns their folder."""
+    subprocess.run([os.path.join(guest.TOP, "scripts", "programs"), which], check=True)
+    return os.path.join(guest.BUILD, "programs", which)
+
+
+def run(arch, folder, names, stock=False, options=(), limit=120, timeout=1200):
+    """Run the programs in one guest; returns {test name: pass, FAIL or skip}."""
+    script = "cd /add; for p in \"$@\"; do echo \"@ $p\"; timeout -s KILL %d ./$p; echo \"@ $p $?\"; done" % limit
+    command = [os.path.join(guest.TOP, "scripts", "boot"), arch, *(["--stock"] if stock else []),
+               "--add", folder, "--timeout", str(timeout), *options,
+               "--", "sh", "-c", script, "run", *names]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, errors="replace", check=False)
+    results = {}
+    program, ended = None, set()
+    for line in done.stdout.splitlines():
+        words = line.split()
+        if words[:1] == ["@"]:
+            program = words[1]
+            if len(words) == 3:
+                ended.add(program)
+                if words[2] == "137":
+                    results[program] = "FAIL"
+                    print(f"  {program} did not end within {limit} s")
+            continue
+        print(f"  {line}")
+        found = RESULT.match(line)
+        if found:
+            failed, name, rest = found.groups()
+            results[name] = "FAIL" if failed else "skip" if "SKIP" in rest else "pass"
+    for name in set(names) - ended:
+        results[name] = "FAIL"
+        print(f"  {name} did not end: the guest's status was {done.returncode}")
+    if done.returncode == 125:
+        results["kernel_log_is_clean"] = "FAIL"
+    sys.stdout.flush()
+    return results
+
+
+def row_of(name):
+    found = ROW.match(name)
+    return found[1].upper() if found else "-"
+
+
+def row_key(name):
+    row = row_of(name)
+    return (row[0], int(row[1:]) if row[1:] else 0, name)
+
+
+class Report:
+    """KTAP of our results, then of what stock must get wrong."""
+
+    def __init__(self, title):
+        self.title = title
+        self.number = 0
+        self.failed = 0
+
+    def say(self, verdict, name):
+        self.number += 1
+        if verdict == "FAIL":
+            self.failed += 1
+            print(f"not ok {self.number} - {name}")
+        elif verdict == "pass":
+            print(f"ok {self.number} - {name}")
+        else:
+            print(f"ok {self.number} - {name} # SKIP {verdict}")
+
+    def compare(self, ours, stock, bugs):
+        """The table, our results, and a test for each row that stock gets wrong."""
+        names = sorted(set(ours) | set(stock), key=row_key)
+        width = max(map(len, names), default=4)
+        print(f"# {self.title}")
+        print(f"| {'row':4} | {'test':{width}} | stock | ours |")
+        for name in names:
+            print(f"| {row_of(name):4} | {name:{width}} | {stock.get(name, '-'):5} | {ours.get(name, '-'):4} |")
+        for name in sorted(ours, key=row_key):
+            verdict = ours[name]
+            self.say("not possible on this machine" if verdict == "skip" else verdict, name)
+        for row in bugs:
+            wrong = [n for n in names if row_of(n) == row and stock.get(n) == "FAIL" and ours.get(n) == "pass"]
+            self.say("pass" if wrong else "FAIL", f"{row.lower()}_stock_fails_where_ours_passes")
+
+    def end(self):
+        print(f"1..{self.number}")
+        return 1 if self.failed else 0
