@@ -5,7 +5,7 @@ import re
 
 import baseline_rules
 import project
-from project import PATCHES, Failure, Patch
+from project import PATCHES, Failure, Patch, comparable
 from series_build import REMOVAL, TRAILER
 
 
@@ -42,6 +42,7 @@ class Tree:
         known = {patch.subject: patch.name for topic in project.topics()
                  for patch in map(project.parse_patch, project.series_names(topic))}
         expected = dict(self.removals(state))
+        self.made = {commit.file: commit for commit in (Commit(git, name) for _, name in state["steps"])}
         for name in git.text("rev-list", "--reverse", f"{state['base']}..HEAD").split():
             commit = Commit(git, name)
             commit.file = commit.file or known.get(commit.subject)
@@ -91,6 +92,14 @@ class Tree:
                             "--dst-prefix=b/", f"{commit.name}^", commit.name, "--", *paths).stdout.decode()
         return re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+( \d+)?\n", "", diff, flags=re.M)
 
+    def is_as_made(self, commit, hunks):
+        """Whether a commit says and does to stock files what scripts/tree made of its patch file."""
+        made = self.made.get(commit.file)
+        if not made or (commit.subject, commit.body) != (made.subject, made.body):
+            return False
+        return commit.name == made.name or comparable(hunks) == comparable(
+            self.hunks(made, [path for path in made.changes if path in self.stock]))
+
     def outputs(self, topic, tell):
         """{project path: (content, executable)} of one topic."""
         files, patches, brought = {}, [], set()
@@ -107,6 +116,7 @@ class Tree:
             hunks = self.hunks(commit, [path for path in commit.changes if path in self.stock])
             if brings or hunks:
                 patches.append(Patch(commit.file, commit.subject, commit.body, sorted(brings), hunks))
+                patches[-1].untouched = self.is_as_made(commit, hunks)
             else:
                 tell(f"'{commit.subject}' changes whole files only: folded into the patch that brings them")
         number(topic, patches, tell)
@@ -114,7 +124,8 @@ class Tree:
             old = read_old(patch)
             if old and sorted(old.brings) == sorted(patch.brings):
                 patch.brings = old.brings
-            same = old and patch.same_as(old)
+            # a patch file may have another context than git gives; what has not changed stays as it is
+            same = old and (patch.same_as(old) or patch.untouched and patch.brings == old.brings)
             text = project.read_bytes(os.path.join(PATCHES, patch.old)) if same else patch.format().encode()
             files[os.path.join(PATCHES, patch.name)] = text, False
         if [patch.name for patch in patches] != project.series_names(topic):
