@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a PMU has to do around the low power states of a CPU.
+ *
+ * A header of its own, because the places that put a CPU to sleep are low level
+ * ones, which cannot include <linux/perf_event.h>.
+ */
+#ifndef _LINUX_PERF_IDLE_H
+#define _LINUX_PERF_IDLE_H
+
+#include <linux/types.h>
+
+#ifdef CONFIG_PERF_IDLE_HOOKS
+
+#include <linux/jump_label.h>
+
+/*
+ * Called with @enter set ahead of a low power state and clear behind it, on the
+ * CPU in question and where RCU may not be watching: has to be noinstr.
+ */
+typedef void (perf_idle_fn_t)(bool enter);
+
+DECLARE_STATIC_KEY_FALSE(perf_idle_key);
+
+void __perf_idle(bool enter);
+
+/**
+ * perf_idle_enter - this CPU is about to stop executing instructions
+ *
+ * Goes right before the instruction that starts a low power state and is to be
+ * called with interrupts disabled.  A NOP unless an event is open that needs it.
+ */
+static __always_inline void perf_idle_enter(void)
+{
+	if (static_branch_unlikely(&perf_idle_key))
+		__perf_idle(true);
+}
+
+/**
+ * perf_idle_exit - this CPU executes instructions again
+ *
+ * Goes behind a low power state, and into the entry of the interrupts that end
+ * one, as early as possible.  It does not matter whether interrupts are
+ * disabled, nor whether a perf_idle_enter() has come before.
+ */
+static __always_inline void perf_idle_exit(void)
+{
+	if (static_branch_unlikely(&perf_idle_key))
+		__perf_idle(false);
+}
+
+void perf_idle_register(perf_idle_fn_t *fn);
+void perf_idle_get(void);
+void perf_idle_put(void);
+
+#else /* CONFIG_PERF_IDLE_HOOKS */
+
+static __always_inline void perf_idle_enter(void) { }
+static __always_inline void perf_idle_exit(void) { }
+
+#endif /* CONFIG_PERF_IDLE_HOOKS */
+
+#endif /* _LINUX_PERF_IDLE_H */
