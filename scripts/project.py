@@ -54,6 +54,10 @@ class Patch:
     def message(self):
         return f"{self.subject}\n\n{self.body}\n" if self.body else f"{self.subject}\n"
 
+    def changed_paths(self):
+        """What the hunks are about."""
+        return sorted(set(re.findall(r"^(?:---|\+\+\+) [ab]/(.+?)\t?$", self.hunks, re.M)))
+
     def format(self):
         parts = [f"Subject: {self.subject}\n\n"]
         if self.body:
@@ -133,6 +137,11 @@ def check_brings(patches, unfinished):
             if path.split("/")[0] not in KERNEL_DIRS:
                 raise Failure(f"{patch.name} brings {path}, which is not in a folder of the kernel")
             brought[path] = patch.name
+    for patch in patches:
+        for path in patch.changed_paths():
+            if path in brought:
+                raise Failure(f"{patch.name} has hunks for {path}, a whole file that {brought[path]} brings: "
+                              "keep it in its final form and leave the hunks out")
     for path in whole_files():
         if path not in brought:
             message = f"no patch brings {path}: add a 'Brings: {path}' line to the patch that it belongs to"
