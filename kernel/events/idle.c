@@ -2,14 +2,22 @@
 /*
  * Hooks for PMUs that cannot be left running while their CPU sleeps.
  */
+#include <linux/atomic.h>
+#include <linux/cpu.h>
 #include <linux/export.h>
+#include <linux/init.h>
+#include <linux/mutex.h>
 #include <linux/perf_idle.h>
 #include <linux/static_call.h>
+#include <linux/workqueue.h>
 
 DEFINE_STATIC_KEY_FALSE(perf_idle_key);
 EXPORT_SYMBOL_GPL(perf_idle_key);
 
 DEFINE_STATIC_CALL_NULL(perf_idle, perf_idle_fn_t);
+
+static atomic_t perf_idle_users;
+static DEFINE_MUTEX(perf_idle_mutex);
 
 /* Out of line, so that modules which put a CPU to sleep need just one symbol */
 noinstr void __perf_idle(bool enter)
@@ -32,14 +40,50 @@ void __init perf_idle_register(perf_idle_fn_t *fn)
 	static_call_update(perf_idle, fn);
 }
 
+static void perf_idle_update(void)
+{
+	guard(mutex)(&perf_idle_mutex);
+
+	if (atomic_read(&perf_idle_users))
+		static_branch_enable_cpuslocked(&perf_idle_key);
+	else
+		static_branch_disable_cpuslocked(&perf_idle_key);
+}
+
+static void perf_idle_work_fn(struct work_struct *work)
+{
+	cpus_read_lock();
+	perf_idle_update();
+	cpus_read_unlock();
+}
+static DECLARE_WORK(perf_idle_work, perf_idle_work_fn);
+
+/*
+ * Events are created and freed with the mutex of a CPU's context held, which
+ * CPU hotplug takes inside of its own lock: so do not wait for that here.
+ */
+static void perf_idle_users_changed(void)
+{
+	if (!cpus_read_trylock()) {
+		schedule_work(&perf_idle_work);
+		return;
+	}
+
+	perf_idle_update();
+	cpus_read_unlock();
+}
+
 /**
  * perf_idle_get - an event exists that has to know about low power states
+ *
+ * Takes effect at once, or shortly after if a CPU is just going on- or offline.
  *
  * Context: process context, may sleep.
  */
 void perf_idle_get(void)
 {
-	static_branch_inc(&perf_idle_key);
+	if (atomic_inc_return(&perf_idle_users) == 1)
+		perf_idle_users_changed();
 }
 
 /**
@@ -49,5 +93,6 @@ void perf_idle_get(void)
  */
 void perf_idle_put(void)
 {
-	static_branch_dec(&perf_idle_key);
+	if (atomic_dec_and_test(&perf_idle_users))
+		perf_idle_users_changed();
 }

@@ -146,6 +146,7 @@ struct brs_cpu {
 static DEFINE_PER_CPU(struct brs_cpu, brs_cpu);
 
 DEFINE_STATIC_CALL_NULL(x86_pmu_nmi_exit, void (void));
+DEFINE_STATIC_CALL_NULL(x86_pmu_resume, void (void));
 
 static struct event_constraint brs_constraint __ro_after_init =
 	EVENT_CONSTRAINT(0, BIT(BRS_PMC), 0);
@@ -842,6 +843,28 @@ void amd_brs_reset(void)
 	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
 }
 
+/*
+ * Coming back from suspend or hibernation. What was counted since the counter
+ * was last written is gone; without this it would count up from zero and not
+ * overflow in years.
+ */
+static void amd_brs_resume(void)
+{
+	struct cpu_hw_events *cpuc = this_cpu_ptr(&cpu_hw_events);
+	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
+	struct perf_event *event = brs_event(cpuc);
+	s64 left;
+
+	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
+	if (!event)
+		return;
+
+	left = local64_read(&event->hw.period_left);
+	brs_set_counter(brs, event, brs_distance(left), BRS_NR_EXITS);
+	amd_brs_enable(event);
+	x86_pmu_enable_event(event);
+}
+
 /**
  * amd_brs_add - a BRS event is put on this CPU
  * @event: the event
@@ -1024,6 +1047,7 @@ int __init amd_brs_init(void)
 	x86_pmu.check_period = brs_check_period;
 
 	static_call_update(x86_pmu_nmi_exit, amd_brs_nmi_exit);
+	static_call_update(x86_pmu_resume, amd_brs_resume);
 	perf_idle_register(amd_brs_idle);
 
 	pr_cont("%d-deep BRS, ", x86_pmu.lbr_nr);
