@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests for event-based branches: the rules for opening an event, the
+ * arithmetic of MMCR0 and MMCR2, and the registers of a thread.
+ */
+
+#include <kunit/test.h>
+#include <linux/perf_event.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <asm/cputable.h>
+#include <asm/ebb.h>
+
+#include "ebb.h"
+#include "isa207-common.h"
+
+#define CYCLES_ON_PMC1	(0x1001eULL | EVENT_WANTS_EBB)
+#define CYCLES		0x1001eULL
+#define ALL_ONES	(~0UL)
+
+static void skip_without_ebb(struct kunit *test)
+{
+	if (!(cur_cpu_spec->cpu_user_features2 & PPC_FEATURE2_EBB))
+		kunit_skip(test, "the running PMU driver gives no EBB");
+}
+
+static void skip_before_isa207(struct kunit *test)
+{
+	if (!cpu_has_feature(CPU_FTR_ARCH_207S))
+		kunit_skip(test, "the processor has no EBB");
+}
+
+/* An event that leads its own group, as perf_event_open() hands it over */
+static struct perf_event *new_event(struct kunit *test, u64 config)
+{
+	struct perf_event *event = kunit_kzalloc(test, sizeof(*event), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, event);
+	event->attr.type = PERF_TYPE_RAW;
+	event->attr.config = config;
+	event->attach_state = PERF_ATTACH_TASK;
+	event->group_leader = event;
+	INIT_LIST_HEAD(&event->sibling_list);
+
+	return event;
+}
+
+/* One that may be opened */
+static struct perf_event *new_leader(struct kunit *test)
+{
+	struct perf_event *event = new_event(test, CYCLES_ON_PMC1);
+
+	event->attr.pinned = 1;
+	event->attr.exclusive = 1;
+
+	return event;
+}
+
+static struct perf_event *new_member(struct kunit *test, struct perf_event *leader,
+				     u64 config)
+{
+	struct perf_event *event = new_event(test, config);
+
+	event->group_leader = leader;
+
+	return event;
+}
+
+static struct thread_struct *new_thread(struct kunit *test)
+{
+	struct thread_struct *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	return t;
+}
+
+/*
+ * Rules
+ */
+
+static void break_pinned(struct perf_event *event)
+{
+	event->attr.pinned = 0;
+}
+
+static void break_exclusive(struct perf_event *event)
+{
+	event->attr.exclusive = 0;
+}
+
+static void break_inherit(struct perf_event *event)
+{
+	event->attr.inherit = 1;
+}
+
+static void break_freq(struct perf_event *event)
+{
+	event->attr.freq = 1;
+}
+
+static void break_period(struct perf_event *event)
+{
+	event->attr.sample_period = 1;
+}
+
+static void break_sample_type(struct perf_event *event)
+{
+	event->attr.sample_type = PERF_SAMPLE_IP;
+}
+
+static void break_enable_on_exec(struct perf_event *event)
+{
+	event->attr.enable_on_exec = 1;
+}
+
+static void break_task(struct perf_event *event)
+{
+	event->attach_state = 0;
+}
+
+static void break_pmc(struct perf_event *event)
+{
+	event->attr.config &= ~(EVENT_PMC_MASK << EVENT_PMC_SHIFT);
+}
+
+static void break_bhrb(struct perf_event *event)
+{
+	event->attr.config = CYCLES | EVENT_WANTS_BHRB;
+}
+
+static const struct rule_case {
+	const char	*why;
+	void		(*break_it)(struct perf_event *event);
+} rule_cases[] = {
+	{ "the group leader is not pinned",		break_pinned },
+	{ "the group leader is not exclusive",		break_exclusive },
+	{ "inherit is set",				break_inherit },
+	{ "freq is set",				break_freq },
+	{ "sample_period is set",			break_period },
+	{ "sample_type is set",				break_sample_type },
+	{ "enable_on_exec is set",			break_enable_on_exec },
+	{ "the event is not attached to a task",	break_task },
+	{ "the event code names no PMC",		break_pmc },
+	{ "BHRB is asked for without EBB",		break_bhrb },
+};
+
+static void rule_case_desc(const struct rule_case *c, char *desc)
+{
+	strscpy(desc, c->why, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(rule, rule_cases, rule_case_desc);
+
+static void e2_each_rule_refuses_alone(struct kunit *test)
+{
+	const struct rule_case *c = test->param_value;
+	struct perf_event *event = new_leader(test);
+
+	KUNIT_ASSERT_NULL(test, ebb_refusal(event, PPMU_EBB));
+	c->break_it(event);
+	KUNIT_EXPECT_STREQ(test, ebb_refusal(event, PPMU_EBB), c->why);
+	KUNIT_EXPECT_EQ(test, ebb_check_event(event, PPMU_EBB), -EINVAL);
+}
+
+static void e1_plain_event_needs_nothing(struct kunit *test)
+{
+	struct perf_event *event = new_event(test, CYCLES);
+
+	event->attr.inherit = 1;
+	event->attr.sample_period = 1000;
+	event->attr.sample_type = PERF_SAMPLE_IP;
+	event->attach_state = 0;
+	KUNIT_EXPECT_EQ(test, ebb_check_event(event, 0), 0);
+	KUNIT_EXPECT_EQ(test, ebb_check_event(event, PPMU_EBB), 0);
+}
+
+static void e3_member_needs_neither_pinned_nor_exclusive(struct kunit *test)
+{
+	struct perf_event *leader = new_leader(test);
+
+	KUNIT_EXPECT_EQ(test, 0,
+			ebb_check_event(new_member(test, leader, CYCLES_ON_PMC1), PPMU_EBB));
+}
+
+static void e3_plain_member_of_ebb_group_is_refused(struct kunit *test)
+{
+	struct perf_event *event = new_member(test, new_leader(test), CYCLES);
+
+	KUNIT_EXPECT_STREQ(test, ebb_refusal(event, PPMU_EBB), "the group asks for EBB");
+}
+
+static void e3_ebb_member_of_plain_group_is_refused(struct kunit *test)
+{
+	struct perf_event *leader = new_leader(test);
+	struct perf_event *event;
+
+	leader->attr.config = CYCLES;
+	event = new_member(test, leader, CYCLES_ON_PMC1);
+	KUNIT_EXPECT_STREQ(test, ebb_refusal(event, PPMU_EBB), "the group does not ask for EBB");
+}
+
+static void e3_member_of_orphaned_group_is_refused(struct kunit *test)
+{
+	struct perf_event *orphan = new_event(test, CYCLES_ON_PMC1);
+	struct perf_event *event = new_member(test, orphan, CYCLES_ON_PMC1);
+
+	KUNIT_EXPECT_STREQ(test, ebb_refusal(event, PPMU_EBB), "the group leader is not pinned");
+}
+
+static void e15_bit_63_of_other_types_is_not_ebb(struct kunit *test)
+{
+	struct perf_event *event = new_leader(test);
+
+	event->attr.type = PERF_TYPE_HARDWARE;
+	KUNIT_EXPECT_FALSE(test, event_is_ebb(event));
+	event->attr.type = PERF_TYPE_TRACEPOINT;
+	KUNIT_EXPECT_FALSE(test, event_is_ebb(event));
+}
+
+static void e17_driver_without_ebb_refuses(struct kunit *test)
+{
+	KUNIT_EXPECT_STREQ(test, ebb_refusal(new_leader(test), PPMU_ARCH_207S),
+			   "the PMU driver gives no EBB");
+}
+
+static void e18_bhrb_with_ebb_is_granted(struct kunit *test)
+{
+	struct perf_event *event = new_leader(test);
+
+	event->attr.config |= EVENT_WANTS_BHRB;
+	KUNIT_EXPECT_EQ(test, ebb_check_event(event, PPMU_EBB), 0);
+}
+
+static void e24_software_member_is_refused(struct kunit *test)
+{
+	struct perf_event *event = new_member(test, new_leader(test), PERF_COUNT_SW_TASK_CLOCK);
+
+	event->attr.type = PERF_TYPE_SOFTWARE;
+	KUNIT_EXPECT_STREQ(test, ebb_refusal(event, PPMU_EBB), "the group asks for EBB");
+}
+
+/*
+ * Which events share the PMU
+ */
+
+static void e4_group_is_alone_on_the_pmu(struct kunit *test)
+{
+	struct perf_event *leader = new_leader(test);
+	struct perf_event *member = new_member(test, leader, CYCLES_ON_PMC1);
+	struct perf_event *other = new_leader(test);
+	struct perf_event *plain = new_event(test, CYCLES);
+	struct perf_event *set[2] = { leader, member };
+
+	skip_without_ebb(test);
+	KUNIT_EXPECT_EQ(test, ebb_check_set(set, 2), 0);
+	set[1] = other;
+	KUNIT_EXPECT_EQ(test, ebb_check_set(set, 2), -EAGAIN);
+	set[1] = plain;
+	KUNIT_EXPECT_EQ(test, ebb_check_set(set, 2), -EAGAIN);
+	set[0] = plain;
+	KUNIT_EXPECT_EQ(test, ebb_check_set(set, 2), 0);
+	set[1] = leader;
+	KUNIT_EXPECT_EQ(test, ebb_check_set(set, 2), -EAGAIN);
+}
+
+static void e25_orphan_stays_off_the_pmu(struct kunit *test)
+{
+	struct perf_event *orphan = new_event(test, CYCLES_ON_PMC1);
+
+	skip_without_ebb(test);
+	KUNIT_EXPECT_EQ(test, ebb_check_set(&orphan, 1), -EAGAIN);
+}
+
+/*
+ * MMCR0 and MMCR2
+ */
+
+#define USER_ARMED	MMCR0_PMXE
+#define USER_ALERTED	(MMCR0_FC | MMCR0_PMAO)
+#define KERNEL_ON	(EBB_MMCR0 | MMCR0_PMXE | MMCR0_FCECE | MMCR0_PMC1CE)
+
+static const struct merge_case {
+	const char	*name;
+	unsigned long	kernel, user, merged;
+} mmcr0_cases[] = {
+	{ "armed",		    KERNEL_ON, USER_ARMED, KERNEL_ON },
+	{ "disarmed",		    KERNEL_ON, 0, KERNEL_ON & ~MMCR0_PMXE },
+	{ "frozen by the user",	    KERNEL_ON, MMCR0_FC | MMCR0_PMXE, KERNEL_ON | MMCR0_FC },
+	{ "frozen by the kernel",   KERNEL_ON | MMCR0_FC, USER_ARMED, KERNEL_ON | MMCR0_FC },
+	{ "alerted",		    KERNEL_ON, USER_ALERTED,
+	  (KERNEL_ON & ~MMCR0_PMXE) | USER_ALERTED },
+	{ "no exceptions at all",   EBB_MMCR0, USER_ARMED, EBB_MMCR0 },
+	{ "other bits are no one's", KERNEL_ON, ALL_ONES,
+	  KERNEL_ON | MMCR0_FC | MMCR0_PMAO },
+}, mmcr2_cases[] = {
+	{ "nothing",		    0, 0, 0 },
+	{ "the user's freeze",	    0, MMCR2_FCP(1), MMCR2_FCP(1) },
+	{ "the kernel's freeze",    MMCR2_FCP(2) | MMCR2_FCH(2), 0, MMCR2_FCP(2) | MMCR2_FCH(2) },
+	{ "both",		    MMCR2_FCS(1), MMCR2_FCP(1), MMCR2_FCS(1) | MMCR2_FCP(1) },
+	{ "other bits are no one's", 0, ALL_ONES, MMCR2_USER_MASK },
+};
+
+static void merge_case_desc(const struct merge_case *c, char *desc)
+{
+	strscpy(desc, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(mmcr0, mmcr0_cases, merge_case_desc);
+KUNIT_ARRAY_PARAM(mmcr2, mmcr2_cases, merge_case_desc);
+
+static void e9_mmcr0_merge(struct kunit *test)
+{
+	const struct merge_case *c = test->param_value;
+
+	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr0(c->kernel, c->user), c->merged);
+}
+
+static void e9_mmcr2_merge(struct kunit *test)
+{
+	const struct merge_case *c = test->param_value;
+
+	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr2(c->kernel, c->user), c->merged);
+}
+
+/* What is taken apart and put together again is the same: no bit wanders */
+static void e9_mmcr0_round_trip(struct kunit *test)
+{
+	const unsigned long bits[] = { MMCR0_FC, MMCR0_PMXE, MMCR0_PMAO };
+	unsigned long kernel, user, live;
+	int i, mask;
+
+	for (mask = 0; mask < 8; mask++) {
+		for (user = 0, i = 0; i < 3; i++)
+			user |= mask & (1 << i) ? bits[i] : 0;
+		kernel = KERNEL_ON;
+		live = ebb_merge_mmcr0(kernel, user);
+		KUNIT_EXPECT_EQ(test, ebb_user_mmcr0(live, kernel), user);
+	}
+}
+
+static void e9_kernel_freeze_is_not_taken_for_the_users(struct kunit *test)
+{
+	unsigned long kernel = KERNEL_ON | MMCR0_FC;
+	unsigned long live = ebb_merge_mmcr0(kernel, USER_ARMED);
+
+	KUNIT_EXPECT_EQ(test, ebb_user_mmcr0(live, kernel), USER_ARMED);
+	KUNIT_EXPECT_EQ(test, 0, ebb_user_mmcr2(MMCR2_FCP(3), MMCR2_FCP(3)));
+	KUNIT_EXPECT_EQ(test, MMCR2_FCP(4),
+			ebb_user_mmcr2(MMCR2_FCP(3) | MMCR2_FCP(4), MMCR2_FCP(3)));
+}
+
+/*
+ * The PMU of the current thread.  KUnit runs in a kernel thread, which has no
+ * EBB state that could be lost; nothing else may use the PMU meanwhile.
+ */
+
+static void e13_new_group_starts_armed_once(struct kunit *test)
+{
+	struct thread_struct *t = &current->thread;
+	struct perf_event *leader = new_leader(test);
+	struct mmcr_regs kernel = { .mmcr0 = MMCR0_PMC1CE };
+	unsigned long flags, first, later, mmcr2, sdar;
+
+	skip_without_ebb(test);
+
+	local_irq_save(flags);
+	t->mmcr0 = MMCR0_FC | MMCR0_PMAO;
+	t->mmcr2 = MMCR2_USER_MASK;
+	t->sdar = 0x1000;
+	ebb_grant(&kernel, &leader, 1);
+	first = t->mmcr0;
+	mmcr2 = t->mmcr2;
+	sdar = t->sdar;
+	t->mmcr0 = MMCR0_FC;
+	ebb_grant(&kernel, &leader, 1);
+	later = t->mmcr0;
+	ebb_init_thread(t);
+	local_irq_restore(flags);
+
+	KUNIT_EXPECT_EQ(test, first, MMCR0_PMXE);
+	KUNIT_EXPECT_EQ(test, mmcr2, 0);
+	KUNIT_EXPECT_EQ(test, sdar, 0);
+	KUNIT_EXPECT_EQ(test, later, MMCR0_FC);
+	KUNIT_EXPECT_EQ(test, kernel.mmcr0, EBB_MMCR0 | MMCR0_PMC1CE);
+}
+
+static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
+{
+	struct mmcr_regs kernel = { .mmcr0 = KERNEL_ON, .mmcr2 = MMCR2_FCS(1) };
+	struct thread_struct *t = &current->thread;
+	struct thread_struct *seen = new_thread(test);
+	struct perf_event *leader = new_leader(test);
+	unsigned long flags, mmcr0, mmcr2;
+
+	skip_without_ebb(test);
+
+	local_irq_save(flags);
+	t->mmcr0 = USER_ALERTED;
+	t->mmcr2 = MMCR2_FCP(2);
+	t->siar = 0x10002000;
+	t->sdar = 0x10003000;
+	t->sier = ALL_ONES;
+	mmcr0 = ebb_resume(&kernel, &leader, 1, 0);
+	mmcr2 = mfspr(SPRN_MMCR2);
+	t->mmcr0 = 0;
+	t->mmcr2 = 0;
+	t->siar = 0;
+	t->sdar = 0;
+	t->sier = 0;
+	ebb_suspend(mmcr0, &kernel, 0);
+	*seen = *t;
+	ebb_withdraw(&kernel, 0);
+	mtspr(SPRN_SIAR, 0);
+	mtspr(SPRN_SDAR, 0);
+	ebb_init_thread(t);
+	local_irq_restore(flags);
+
+	KUNIT_EXPECT_EQ(test, mmcr0, (KERNEL_ON & ~MMCR0_PMXE) | USER_ALERTED);
+	KUNIT_EXPECT_EQ(test, mmcr2, MMCR2_FCS(1) | MMCR2_FCP(2));
+	KUNIT_EXPECT_EQ(test, seen->mmcr0, USER_ALERTED);
+	KUNIT_EXPECT_EQ(test, seen->mmcr2, MMCR2_FCP(2));
+	KUNIT_EXPECT_EQ(test, seen->siar, 0x10002000);
+	KUNIT_EXPECT_EQ(test, seen->sdar, 0x10003000);
+	KUNIT_EXPECT_EQ(test, seen->sier & ~SIER_USER_MASK, 0);
+	KUNIT_EXPECT_EQ(test, kernel.mmcr0 & (EBB_MMCR0 | MMCR0_PMXE), 0);
+}
+
+static void e25_group_without_its_leader_loses_the_pmu(struct kunit *test)
+{
+	struct mmcr_regs kernel = { .mmcr0 = KERNEL_ON };
+	struct perf_event *member = new_member(test, new_leader(test), CYCLES_ON_PMC1);
+	unsigned long flags, mmcr0;
+
+	skip_without_ebb(test);
+
+	local_irq_save(flags);
+	mmcr0 = ebb_resume(&kernel, &member, 1, 0);
+	local_irq_restore(flags);
+
+	KUNIT_EXPECT_EQ(test, mmcr0 & (EBB_MMCR0 | MMCR0_PMXE), 0);
+	KUNIT_EXPECT_TRUE(test, mmcr0 & MMCR0_FC);
+}
+
+/*
+ * The registers of a thread
+ */
+
+static void e9_switch_saves_one_thread_and_loads_the_other(struct kunit *test)
+{
+	struct thread_struct *first = new_thread(test);
+	struct thread_struct *second = new_thread(test);
+	struct thread_struct *without = new_thread(test);
+	unsigned long ebbhr, ebbrr, bescr, left, flags;
+
+	skip_before_isa207(test);
+
+	first->fscr = FSCR_EBB;
+	first->ebbhr = 0x1000;
+	first->ebbrr = 0x2000;
+	first->bescr = BESCR_PME;
+	second->fscr = FSCR_EBB;
+	second->ebbhr = 0x3000;
+
+	local_irq_save(flags);
+	ebb_context_switch(without, first);
+	ebbhr = mfspr(SPRN_EBBHR);
+	ebbrr = mfspr(SPRN_EBBRR);
+	bescr = mfspr(SPRN_BESCR);
+	mtspr(SPRN_EBBRR, 0x2004);
+	ebb_context_switch(first, second);
+	ebb_context_switch(second, without);
+	left = mfspr(SPRN_EBBHR) | mfspr(SPRN_EBBRR) | mfspr(SPRN_BESCR);
+	local_irq_restore(flags);
+
+	KUNIT_EXPECT_EQ(test, ebbhr, 0x1000);
+	KUNIT_EXPECT_EQ(test, ebbrr, 0x2000);
+	KUNIT_EXPECT_EQ(test, bescr, BESCR_PME);
+	KUNIT_EXPECT_EQ(test, first->ebbrr, 0x2004);
+	KUNIT_EXPECT_EQ(test, first->bescr, BESCR_PME);
+	KUNIT_EXPECT_EQ(test, second->ebbhr, 0x3000);
+	KUNIT_EXPECT_EQ(test, second->ebbrr, 0);
+	KUNIT_EXPECT_EQ(test, second->bescr, 0);
+	KUNIT_EXPECT_EQ(test, left, 0);
+}
+
+static void e10_new_thread_starts_with_zero(struct kunit *test)
+{
+	struct thread_struct *t = new_thread(test);
+
+	t->fscr = FSCR_EBB | FSCR_TAR;
+	t->ebbhr = ALL_ONES;
+	t->ebbrr = ALL_ONES;
+	t->bescr = ALL_ONES;
+	t->mmcr0 = ALL_ONES;
+	t->mmcr2 = ALL_ONES;
+	t->mmcr3 = ALL_ONES;
+	t->siar = ALL_ONES;
+	t->sdar = ALL_ONES;
+	t->sier = ALL_ONES;
+	t->sier2 = ALL_ONES;
+	t->sier3 = ALL_ONES;
+	t->tar = ALL_ONES;
+	ebb_init_thread(t);
+
+	KUNIT_EXPECT_EQ(test, t->fscr, FSCR_TAR);
+	KUNIT_EXPECT_FALSE(test, ebb_in_use(t));
+	KUNIT_EXPECT_EQ(test, 0, t->ebbhr | t->ebbrr | t->bescr);
+	KUNIT_EXPECT_EQ(test, 0, t->mmcr0 | t->mmcr2 | t->mmcr3);
+	KUNIT_EXPECT_EQ(test, 0, t->siar | t->sdar | t->sier | t->sier2 | t->sier3);
+	KUNIT_EXPECT_EQ(test, t->tar, ALL_ONES);
+}
+
+static struct kunit_case ebb_cases[] = {
+	KUNIT_CASE(e1_plain_event_needs_nothing),
+	KUNIT_CASE_PARAM(e2_each_rule_refuses_alone, rule_gen_params),
+	KUNIT_CASE(e3_member_needs_neither_pinned_nor_exclusive),
+	KUNIT_CASE(e3_plain_member_of_ebb_group_is_refused),
+	KUNIT_CASE(e3_ebb_member_of_plain_group_is_refused),
+	KUNIT_CASE(e3_member_of_orphaned_group_is_refused),
+	KUNIT_CASE(e4_group_is_alone_on_the_pmu),
+	KUNIT_CASE_PARAM(e9_mmcr0_merge, mmcr0_gen_params),
+	KUNIT_CASE_PARAM(e9_mmcr2_merge, mmcr2_gen_params),
+	KUNIT_CASE(e9_mmcr0_round_trip),
+	KUNIT_CASE(e9_kernel_freeze_is_not_taken_for_the_users),
+	KUNIT_CASE(e9_pmu_state_survives_suspend_and_resume),
+	KUNIT_CASE(e9_switch_saves_one_thread_and_loads_the_other),
+	KUNIT_CASE(e10_new_thread_starts_with_zero),
+	KUNIT_CASE(e13_new_group_starts_armed_once),
+	KUNIT_CASE(e15_bit_63_of_other_types_is_not_ebb),
+	KUNIT_CASE(e17_driver_without_ebb_refuses),
+	KUNIT_CASE(e18_bhrb_with_ebb_is_granted),
+	KUNIT_CASE(e24_software_member_is_refused),
+	KUNIT_CASE(e25_orphan_stays_off_the_pmu),
+	KUNIT_CASE(e25_group_without_its_leader_loses_the_pmu),
+	{}
+};
+
+static struct kunit_suite ebb_suite = {
+	.name = "powerpc-ebb",
+	.test_cases = ebb_cases,
+};
+kunit_test_suite(ebb_suite);
+
+MODULE_LICENSE("GPL");
