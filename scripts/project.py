@@ -49,6 +49,18 @@ class Patch:
     def __init__(self, name, subject, body, brings, hunks):
         self.name, self.subject, self.body = name, subject, body
         self.brings, self.hunks = brings, hunks
+        self.files = {}         # once read: {project path: (content, executable)}, the patch file too
+
+    def read_files(self):
+        """Read everything just once, so that all that is made of it is made of the same."""
+        for path in (os.path.join(PATCHES, self.name), *self.brings):
+            content = read_bytes(path)
+            if content is None:
+                raise Failure(f"{self.name} brings {path}, which does not exist")
+            self.files[path] = content, os.access(os.path.join(TOP, path), os.X_OK)
+        again = parse_text(self.name, self.files[os.path.join(PATCHES, self.name)][0])
+        if again.brings != self.brings or again.message != self.message or again.hunks != self.hunks:
+            raise Failure(f"{self.name} changed while it was read: run it again")
 
     @property
     def message(self):
@@ -85,7 +97,11 @@ def parse_patch(name):
     data = read_bytes(path)
     if data is None:
         raise Failure(f"{os.path.dirname(path)}/series lists {os.path.basename(name)}, which does not exist")
-    text = data.decode()
+    return parse_text(name, data)
+
+
+def parse_text(name, data):
+    path, text = os.path.join(PATCHES, name), data.decode()
     head, separator, rest = text.partition("\n---\n")
     first, _, body = head.partition("\n")
     if not first.startswith("Subject: ") or not separator:
@@ -122,11 +138,16 @@ def load(chosen=None, unfinished=False):
     for topic in chosen or ():
         if topic not in everything:
             raise Failure(f"unknown topic {topic}: choose from {', '.join(everything)}")
-    check_brings([patch for patches in everything.values() for patch in patches], unfinished)
-    return {topic: patches for topic, patches in everything.items() if not chosen or topic in chosen}
+    wanted = {topic: patches for topic, patches in everything.items() if not chosen or topic in chosen}
+    check_brings([patch for patches in wanted.values() for patch in patches])
+    for patches in wanted.values():
+        for patch in patches:
+            patch.read_files()
+    check_brought({path for patches in everything.values() for patch in patches for path in patch.brings}, unfinished)
+    return wanted
 
 
-def check_brings(patches, unfinished):
+def check_brings(patches):
     brought = {}
     for patch in patches:
         for path in patch.brings:
@@ -142,6 +163,9 @@ def check_brings(patches, unfinished):
             if path in brought:
                 raise Failure(f"{patch.name} has hunks for {path}, a whole file that {brought[path]} brings: "
                               "keep it in its final form and leave the hunks out")
+
+
+def check_brought(brought, unfinished):
     for path in whole_files():
         if path not in brought:
             message = f"no patch brings {path}: add a 'Brings: {path}' line to the patch that it belongs to"

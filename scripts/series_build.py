@@ -28,12 +28,12 @@ class Step:
     def inputs(self):
         """Everything that decides what the commit holds."""
         if self.patch:
-            names = [os.path.join(project.PATCHES, self.name), *self.patch.brings]
-        else:
-            names = [f"scripts/{name}" for name in ("removal.py", "baseline_rules.py", "series_build.py")]
-            names += [f"scripts/baseline.d/{self.topic}.{kind}" for kind in ("rules", "commit")]
-        modes = [os.access(os.path.join(project.TOP, name), os.X_OK) for name in names]
-        return json.dumps([self.name, modes, [project.digest(project.read_bytes(name) or b"") for name in names]])
+            files = self.patch.files
+            return json.dumps([self.name, [(name, executable, project.digest(content))
+                                           for name, (content, executable) in files.items()]])
+        names = [f"scripts/{name}" for name in ("removal.py", "baseline_rules.py", "series_build.py")]
+        names += [f"scripts/baseline.d/{self.topic}.{kind}" for kind in ("rules", "commit")]
+        return json.dumps([self.name, [project.digest(project.read_bytes(name) or b"") for name in names]])
 
 
 def removal_message(topic):
@@ -89,8 +89,8 @@ class Builder:
         for path in step.patch.brings:
             if git.text("ls-files", "--", path):
                 raise Failure(f"{step.name} brings {path}, which the kernel has: change it by hunks instead")
-            mode = "100755" if os.access(os.path.join(project.TOP, path), os.X_OK) else "100644"
-            lines.append(f"{mode} {git.blob(project.read_bytes(path))}\t{path}\n")
+            content, executable = step.patch.files[path]
+            lines.append(f"{'100755' if executable else '100644'} {git.blob(content)}\t{path}\n")
         update_index(git, lines)
 
     def remove_stock(self, git, topic):

@@ -29,12 +29,15 @@ def write_state(tree, state):
 
 
 def sources(series):
-    """{path: digest} of the project's files that the tree is made from."""
-    names = [name for topic in series for name in
-             (os.path.join(project.PATCHES, topic, "series"),
-              *(os.path.join(project.PATCHES, patch.name) for patch in series[topic]),
-              *(path for patch in series[topic] for path in patch.brings))]
-    return {name: project.digest(project.read_bytes(name)) for name in names}
+    """{path: digest} of the project's files that the tree is made from, as they were read for it."""
+    digests = {}
+    for topic, patches in series.items():
+        if project.series_names(topic) == [patch.name for patch in patches]:
+            name = os.path.join(project.PATCHES, topic, "series")
+            digests[name] = project.digest(project.read_bytes(name))
+        for patch in patches:
+            digests.update({path: project.digest(content) for path, (content, _) in patch.files.items()})
+    return digests
 
 
 def git_of(tree):
