@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests of AMD Branch Sampling (BRS) share: an event with its ring
+ * buffer, code whose branches are known, and the kernel's symbols.
+ */
+#ifndef BRS_H
+#define BRS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <linux/perf_event.h>
+
+#define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
+
+#define BRS_DEPTH	16
+#define BRS_EVENT	0xc4	/* retired taken branches: branch-brs */
+
+/* Registers 0 to 23 without DS, ES, FS, GS: what a 64 bit sample can have. */
+#define BRS_REGS	0xff0fffULL
+
+struct brs_sample {
+	uint64_t ip;
+	uint32_t pid, tid;
+	uint64_t count;		/* of the event, PERF_SAMPLE_READ */
+	uint64_t period;
+	uint64_t nr_chain;
+	uint64_t chain[128];
+	uint64_t nr;
+	struct perf_branch_entry branch[64];
+	uint64_t nr_regs;
+	uint64_t regs[64];
+};
+
+struct brs_event {
+	int fd;
+	uint64_t sample_type;
+	uint64_t regs_mask;
+	struct perf_event_mmap_page *page;
+	size_t size;
+	/* what brs_next() met so far */
+	uint64_t lost, throttled, unthrottled;
+};
+
+bool brs_present(void);
+
+/* branch-brs with branch stacks, not started, of user and kernel */
+struct perf_event_attr brs_attr(uint64_t period);
+int brs_try(struct perf_event_attr *attr, pid_t pid, int cpu, int group);
+int brs_open(struct brs_event *event, struct perf_event_attr *attr, pid_t pid, int cpu,
+	     unsigned int pages);
+void brs_close(struct brs_event *event);
+void brs_start(struct brs_event *event);
+void brs_stop(struct brs_event *event);
+bool brs_next(struct brs_event *event, struct brs_sample *sample);
+uint64_t brs_count(int fd);
+
+/* Code whose taken branches are known, see brs_code.S */
+struct brs_known {
+	uint64_t from, to;
+	uint64_t type;		/* PERF_BR_* */
+};
+
+#define BRS_MIX		8
+extern const struct brs_known brs_mix_branches[BRS_MIX];
+void brs_mix(long loops);
+int brs_mix_index(uint64_t from);
+int brs_mix_breaks(const struct brs_sample *sample);
+
+#define BRS_CHAIN	4097	/* taken branches in one round of the chain */
+extern const char brs_chain_start[], brs_chain_end[];
+void brs_chain(long rounds);
+
+void brs_getpid(long loops);
+void brs_mixed_calls(long loops);
+
+extern const char brs_body_a_start[], brs_body_a_end[];
+extern const char brs_body_b_start[], brs_body_b_end[];
+void brs_body_a(long loops);
+void brs_body_b(long loops);
+
+static inline bool brs_is_kernel(uint64_t address)
+{
+	/* the last page stands for small negative numbers, not addresses */
+	return address >= 0xffff800000000000ULL && address < 0xfffffffffffff000ULL;
+}
+
+static inline bool brs_within(uint64_t address, const char *start, const char *end)
+{
+	return address >= (uintptr_t)start && address < (uintptr_t)end;
+}
+
+/* The kernel's functions by address, from /proc/kallsyms */
+bool brs_symbols_load(void);
+const char *brs_symbol(uint64_t address);
+bool brs_symbol_has(uint64_t address, const char *const *words);
+
+/* Files below /proc and /sys */
+bool brs_read_file(const char *path, char *text, size_t size);
+bool brs_write_file(const char *path, const char *text);
+void brs_pin(int cpu);
+
+/* The sysctls that limit how often may be sampled, and how to put them back */
+struct brs_limits {
+	char rate[32], percent[32];
+};
+bool brs_limits_lift(struct brs_limits *saved);
+bool brs_limits_rate(struct brs_limits *saved, const char *rate);
+void brs_limits_restore(const struct brs_limits *saved);
+
+#endif /* BRS_H */

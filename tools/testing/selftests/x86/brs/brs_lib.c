@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "brs.h"
+
+#define CPU_PMU		"/sys/bus/event_source/devices/cpu"
+#define SYSCTL_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"
+#define SYSCTL_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
+
+bool brs_present(void)
+{
+	return !access(CPU_PMU "/events/branch-brs", R_OK);
+}
+
+struct perf_event_attr brs_attr(uint64_t period)
+{
+	struct perf_event_attr attr = {
+		.type			= PERF_TYPE_RAW,
+		.size			= sizeof(attr),
+		.config			= BRS_EVENT,
+		.sample_period		= period,
+		.sample_type		= PERF_SAMPLE_IP | PERF_SAMPLE_TID |
+					  PERF_SAMPLE_PERIOD | PERF_SAMPLE_BRANCH_STACK,
+		.branch_sample_type	= PERF_SAMPLE_BRANCH_ANY,
+		.disabled		= 1,
+	};
+
+	return attr;
+}
+
+/* Returns a file descriptor or a negative error number. */
+int brs_try(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
+{
+	int fd = syscall(SYS_perf_event_open, attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* @pages: of the ring buffer, a power of two; returns 0 or a negative error number. */
+int brs_open(struct brs_event *event, struct perf_event_attr *attr, pid_t pid, int cpu,
+	     unsigned int pages)
+{
+	size_t size = (size_t)(pages + 1) * getpagesize();
+	void *map;
+
+	memset(event, 0, sizeof(*event));
+	event->fd = brs_try(attr, pid, cpu, -1);
+	if (event->fd < 0)
+		return event->fd;
+
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, event->fd, 0);
+	if (map == MAP_FAILED) {
+		int err = -errno;
+
+		close(event->fd);
+		return err;
+	}
+	event->page = map;
+	event->size = size;
+	event->sample_type = attr->sample_type;
+	event->regs_mask = attr->sample_regs_intr;
+	return 0;
+}
+
+void brs_close(struct brs_event *event)
+{
+	munmap(event->page, event->size);
+	close(event->fd);
+}
+
+void brs_start(struct brs_event *event)
+{
+	ioctl(event->fd, PERF_EVENT_IOC_ENABLE, 0);
+}
+
+void brs_stop(struct brs_event *event)
+{
+	ioctl(event->fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+uint64_t brs_count(int fd)
+{
+	uint64_t count = 0;
+
+	if (read(fd, &count, sizeof(count)) != sizeof(count))
+		return 0;
+	return count;
+}
+
+/* A reader of one record's words; the record has been copied out of the ring. */
+struct words {
+	const uint64_t *at, *end;
+};
+
+static uint64_t take(struct words *w)
+{
+	return w->at < w->end ? *w->at++ : 0;
+}
+
+static void take_array(struct words *w, void *to, size_t room, uint64_t nr, size_t words_each)
+{
+	uint64_t n = nr * words_each;
+
+	if (n > (uint64_t)(w->end - w->at))
+		n = w->end - w->at;
+	memcpy(to, w->at, (n * 8 < room) ? n * 8 : room);
+	w->at += n;
+}
+
+/* In the order that perf_event.h has for PERF_RECORD_SAMPLE */
+static void decode(const struct brs_event *event, struct words *w, struct brs_sample *s)
+{
+	uint64_t type = event->sample_type, both;
+
+	memset(s, 0, sizeof(*s));
+	if (type & PERF_SAMPLE_IP)
+		s->ip = take(w);
+	if (type & PERF_SAMPLE_TID) {
+		both = take(w);
+		s->pid = both;
+		s->tid = both >> 32;
+	}
+	if (type & PERF_SAMPLE_PERIOD)
+		s->period = take(w);
+	if (type & PERF_SAMPLE_READ)
+		s->count = take(w);
+	if (type & PERF_SAMPLE_CALLCHAIN) {
+		s->nr_chain = take(w);
+		take_array(w, s->chain, sizeof(s->chain), s->nr_chain, 1);
+		if (s->nr_chain > ARRAY_LEN(s->chain))
+			s->nr_chain = ARRAY_LEN(s->chain);
+	}
+	if (type & PERF_SAMPLE_BRANCH_STACK) {
+		s->nr = take(w);
+		take_array(w, s->branch, sizeof(s->branch), s->nr,
+			   sizeof(struct perf_branch_entry) / 8);
+		if (s->nr > ARRAY_LEN(s->branch))
+			s->nr = ARRAY_LEN(s->branch);
+	}
+	if (type & PERF_SAMPLE_REGS_INTR && take(w) != PERF_SAMPLE_REGS_ABI_NONE) {
+		s->nr_regs = __builtin_popcountll(event->regs_mask);
+		take_array(w, s->regs, sizeof(s->regs), s->nr_regs, 1);
+	}
+}
+
+/* The next sample, if there is one.  Counts what else it meets. */
+bool brs_next(struct brs_event *event, struct brs_sample *sample)
+{
+	size_t room = event->size - getpagesize();
+	const char *ring = (const char *)event->page + getpagesize();
+	static uint64_t record[8192];
+
+	for (;;) {
+		uint64_t head = __atomic_load_n(&event->page->data_head, __ATOMIC_ACQUIRE);
+		uint64_t tail = event->page->data_tail;
+		struct perf_event_header header;
+		struct words w;
+		size_t i;
+
+		if (tail == head)
+			return false;
+		memcpy(&header, ring + tail % room, sizeof(header));
+		for (i = 0; i < header.size / 8 && i < ARRAY_LEN(record); i++)
+			memcpy(&record[i], ring + (tail + i * 8) % room, 8);
+		__atomic_store_n(&event->page->data_tail, tail + header.size, __ATOMIC_RELEASE);
+
+		w.at = record + 1;
+		w.end = record + i;
+		switch (header.type) {
+		case PERF_RECORD_SAMPLE:
+			decode(event, &w, sample);
+			return true;
+		case PERF_RECORD_LOST:
+			take(&w);
+			event->lost += take(&w);
+			break;
+		case PERF_RECORD_THROTTLE:
+			event->throttled++;
+			break;
+		case PERF_RECORD_UNTHROTTLE:
+			event->unthrottled++;
+			break;
+		}
+	}
+}
+
+/* Which branch of brs_mix() starts there, -1 if none does */
+int brs_mix_index(uint64_t from)
+{
+	int i;
+
+	for (i = 0; i < BRS_MIX; i++) {
+		if (brs_mix_branches[i].from == from)
+			return i;
+	}
+	return -1;
+}
+
+/*
+ * How often a stack of brs_mix() alone departs from what that executes: a wrong
+ * target, or an entry that does not come just after the next older one.  -1 if
+ * other code is in the stack.
+ */
+int brs_mix_breaks(const struct brs_sample *s)
+{
+	int breaks = 0;
+	uint64_t i;
+
+	for (i = 0; i < s->nr; i++) {
+		int this = brs_mix_index(s->branch[i].from);
+		int older = i + 1 < s->nr ? brs_mix_index(s->branch[i + 1].from) : 0;
+
+		if (this < 0 || older < 0)
+			return -1;
+		breaks += s->branch[i].to != brs_mix_branches[this].to;
+		breaks += i + 1 < s->nr && this != (older + 1) % BRS_MIX;
+	}
+	return breaks;
+}
+
+static struct symbol {
+	uint64_t start;
+	char *name;
+} *symbols;
+static size_t nr_symbols;
+
+static int by_address(const void *a, const void *b)
+{
+	const struct symbol *l = a, *r = b;
+
+	return l->start < r->start ? -1 : l->start > r->start;
+}
+
+/* False if the kernel hides its addresses, or has no symbols. */
+bool brs_symbols_load(void)
+{
+	FILE *file = fopen("/proc/kallsyms", "r");
+	unsigned long long start;
+	size_t room = 0;
+	char type, name[256];
+
+	if (!file)
+		return false;
+	nr_symbols = 0;
+	while (fscanf(file, "%llx %c %255s%*[^\n]", &start, &type, name) == 3) {
+		if (!start || !strchr("tTwW", type))
+			continue;
+		if (nr_symbols == room) {
+			room = room ? 2 * room : 32768;
+			symbols = realloc(symbols, room * sizeof(*symbols));
+			if (!symbols)
+				break;
+		}
+		symbols[nr_symbols].start = start;
+		symbols[nr_symbols++].name = strdup(name);
+	}
+	fclose(file);
+	if (nr_symbols)
+		qsort(symbols, nr_symbols, sizeof(*symbols), by_address);
+	return nr_symbols;
+}
+
+const char *brs_symbol(uint64_t address)
+{
+	size_t low = 0, high = nr_symbols;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (symbols[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? symbols[low - 1].name : "";
+}
+
+/* Whether the name of the kernel function there has one of the words in it */
+bool brs_symbol_has(uint64_t address, const char *const *words)
+{
+	const char *name;
+
+	if (!brs_is_kernel(address))
+		return false;
+	for (name = brs_symbol(address); *words; words++) {
+		if (strstr(name, *words))
+			return true;
+	}
+	return false;
+}
+
+bool brs_read_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = -1;
+
+	if (fd >= 0) {
+		len = read(fd, text, size - 1);
+		close(fd);
+	}
+	text[len < 0 ? 0 : len] = 0;
+	text[strcspn(text, "\n")] = 0;
+	return len >= 0;
+}
+
+bool brs_write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool done = false;
+
+	if (fd >= 0) {
+		done = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+		close(fd);
+	}
+	return done;
+}
+
+void brs_pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* The rate cannot be written while the percentage is 0, so it comes first. */
+bool brs_limits_rate(struct brs_limits *saved, const char *rate)
+{
+	return brs_read_file(SYSCTL_RATE, saved->rate, sizeof(saved->rate)) &&
+	       brs_read_file(SYSCTL_PERCENT, saved->percent, sizeof(saved->percent)) &&
+	       brs_write_file(SYSCTL_PERCENT, "25") &&
+	       brs_write_file(SYSCTL_RATE, rate) &&
+	       brs_write_file(SYSCTL_PERCENT, "0");
+}
+
+bool brs_limits_lift(struct brs_limits *saved)
+{
+	return brs_limits_rate(saved, "100000000");
+}
+
+void brs_limits_restore(const struct brs_limits *saved)
+{
+	brs_write_file(SYSCTL_PERCENT, "25");
+	brs_write_file(SYSCTL_RATE, saved->rate);
+	brs_write_file(SYSCTL_PERCENT, saved->percent);
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Rows B7 and B8: what a privilege filter lets through, and to whom. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <grp.h>
+#include <unistd.h>
+#include <asm/perf_regs.h>
+
+#include "brs_test.h"
+
+#define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
+#define NOBODY		1000
+
+struct counts {
+	unsigned int samples, entries, full;
+	unsigned int kernel_from, kernel_to, user_from, user_to;
+	unsigned int crossing, kernel_ip, kernel_chain, kernel_regs;
+};
+
+static void look(const struct brs_sample *s, struct counts *c)
+{
+	uint64_t i;
+
+	c->samples++;
+	c->full += s->nr == BRS_DEPTH;
+	c->kernel_ip += brs_is_kernel(s->ip);
+	for (i = 0; i < s->nr; i++) {
+		c->entries++;
+		c->kernel_from += brs_is_kernel(s->branch[i].from);
+		c->kernel_to += brs_is_kernel(s->branch[i].to);
+		c->user_from += !brs_is_kernel(s->branch[i].from);
+		c->user_to += !brs_is_kernel(s->branch[i].to);
+		c->crossing += brs_is_kernel(s->branch[i].from) !=
+			       brs_is_kernel(s->branch[i].to);
+	}
+	for (i = 0; i < s->nr_chain; i++) {
+		/* the last page has the context marks */
+		c->kernel_chain += brs_is_kernel(s->chain[i]) ||
+				   s->chain[i] == PERF_CONTEXT_KERNEL;
+	}
+	for (i = 0; i < s->nr_regs; i++)
+		c->kernel_regs += brs_is_kernel(s->regs[i]);
+}
+
+/* Samples of a program that is in the kernel most of the time */
+static struct counts record(struct __test_metadata *_metadata, struct perf_event_attr *attr)
+{
+	struct counts c = {};
+	struct brs_sample s;
+	struct brs_event e;
+	int err;
+
+	/* as much as anybody may lock */
+	err = brs_open(&e, attr, 0, -1, 64);
+	EXPECT_EQ(0, err);
+	if (err)
+		return c;
+	brs_start(&e);
+	brs_mixed_calls(20000);
+	brs_stop(&e);
+	while (brs_next(&e, &s))
+		look(&s, &c);
+	brs_close(&e);
+	TH_LOG("%u samples, %u entries", c.samples, c.entries);
+	return c;
+}
+
+TEST(b7_user_stack_has_no_kernel_address)
+{
+	struct perf_event_attr attr = brs_attr(1009);
+	struct counts c;
+
+	REQUIRE_BRS();
+	attr.exclude_kernel = 1;
+	c = record(_metadata, &attr);
+	EXPECT_GT(c.entries, 100);
+	EXPECT_EQ(0, c.kernel_from);
+	EXPECT_EQ(0, c.kernel_to);
+}
+
+TEST(b7_kernel_stack_has_no_user_address)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	struct counts c;
+
+	REQUIRE_BRS();
+	attr.exclude_user = 1;
+	c = record(_metadata, &attr);
+	EXPECT_GT(c.entries, 100);
+	EXPECT_EQ(0, c.user_from);
+	EXPECT_EQ(0, c.user_to);
+}
+
+TEST(b7_user_branches_of_an_event_of_both)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	struct counts c;
+
+	REQUIRE_BRS();
+	attr.branch_sample_type |= PERF_SAMPLE_BRANCH_USER;
+	c = record(_metadata, &attr);
+	EXPECT_GT(c.samples, 50);
+	EXPECT_EQ(0, c.kernel_from);
+	EXPECT_EQ(0, c.kernel_to);
+}
+
+TEST(b7_kernel_branches_of_an_event_of_both)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	struct counts c;
+
+	REQUIRE_BRS();
+	attr.branch_sample_type |= PERF_SAMPLE_BRANCH_KERNEL;
+	c = record(_metadata, &attr);
+	EXPECT_GT(c.entries, 100);
+	EXPECT_EQ(0, c.user_from);
+	EXPECT_EQ(0, c.user_to);
+}
+
+TEST(b7_no_filter_keeps_both_and_what_joins_them)
+{
+	struct perf_event_attr attr = brs_attr(1009);
+	struct counts c;
+
+	REQUIRE_BRS();
+	c = record(_metadata, &attr);
+	EXPECT_GT(c.kernel_to, 100);
+	EXPECT_GT(c.user_to, 10);
+	EXPECT_GT(c.crossing, 10);
+}
+
+FIXTURE(unprivileged)
+{
+	char paranoid[16];
+};
+
+FIXTURE_SETUP(unprivileged)
+{
+	memset(self, 0, sizeof(*self));
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	ASSERT_TRUE(brs_read_file(PARANOID, self->paranoid, sizeof(self->paranoid)));
+	ASSERT_TRUE(brs_write_file(PARANOID, "2"));
+}
+
+/* In a process that has stayed root: the test's own has not. */
+FIXTURE_TEARDOWN_PARENT(unprivileged)
+{
+	if (self->paranoid[0])
+		brs_write_file(PARANOID, self->paranoid);
+}
+
+static bool become_nobody(void)
+{
+	return !setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY) &&
+	       !setresuid(NOBODY, NOBODY, NOBODY);
+}
+
+static struct perf_event_attr everything(void)
+{
+	struct perf_event_attr attr = brs_attr(1009);
+
+	attr.exclude_kernel = 1;
+	attr.sample_type |= PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_INTR;
+	attr.sample_regs_intr = BRS_REGS;
+	return attr;
+}
+
+TEST_F(unprivileged, b7_kernel_event_is_refused)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+
+	ASSERT_TRUE(become_nobody());
+	EXPECT_EQ(-EACCES, brs_try(&attr, 0, -1, -1));
+}
+
+TEST_F(unprivileged, b7_kernel_branches_are_refused)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+
+	ASSERT_TRUE(become_nobody());
+	attr.exclude_kernel = 1;
+	attr.branch_sample_type |= PERF_SAMPLE_BRANCH_KERNEL;
+	EXPECT_EQ(-EACCES, brs_try(&attr, 0, -1, -1));
+}
+
+TEST_F(unprivileged, b8_no_kernel_ip)
+{
+	struct perf_event_attr attr = everything();
+	struct counts c;
+
+	ASSERT_TRUE(become_nobody());
+	c = record(_metadata, &attr);
+	EXPECT_GT(c.samples, 50);
+	EXPECT_EQ(0, c.kernel_ip);
+}
+
+TEST_F(unprivileged, b8_no_kernel_address_in_registers)
+{
+	struct perf_event_attr attr = everything();
+	struct counts c;
+
+	ASSERT_TRUE(become_nobody());
+	c = record(_metadata, &attr);
+	EXPECT_GT(c.samples, 50);
+	EXPECT_EQ(0, c.kernel_regs);
+}
+
+TEST_F(unprivileged, b8_no_kernel_address_in_call_chain)
+{
+	struct perf_event_attr attr = everything();
+	struct counts c;
+
+	ASSERT_TRUE(become_nobody());
+	c = record(_metadata, &attr);
+	EXPECT_GT(c.samples, 50);
+	EXPECT_EQ(0, c.kernel_chain);
+}
+
+TEST_F(unprivileged, b8_no_kernel_address_in_stack)
+{
+	struct perf_event_attr attr = everything();
+	struct counts c;
+
+	ASSERT_TRUE(become_nobody());
+	c = record(_metadata, &attr);
+	EXPECT_GT(c.samples, 50);
+	EXPECT_EQ(0, c.kernel_from);
+	EXPECT_EQ(0, c.kernel_to);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Rows B9, B10 and B11: kernel and user together at short periods, where the
+ * branches of the interrupt itself are as many as the period has, and beside
+ * another sampling event.
+ */
+#define _GNU_SOURCE
+#include <unistd.h>
+
+#include "brs_test.h"
+
+#define INSTRUCTIONS	0xc0
+
+/*
+ * Functions that only an NMI runs: its way in and out, and what the handler of
+ * the performance monitor calls.
+ */
+static const char *const nmi_functions[] = {
+	"nmi", "paranoid_entry", "paranoid_exit", "error_entry_nmi", "pmu_handle_irq",
+	"perf_event_overflow", "perf_event_output", "perf_prepare_sample", "perf_output_sample",
+	NULL
+};
+
+FIXTURE(period)
+{
+};
+
+FIXTURE_VARIANT(period)
+{
+	uint64_t period;
+	long loops;
+};
+
+#define PERIOD(_period, _loops)							\
+	FIXTURE_VARIANT_ADD(period, of_##_period) { .period = _period, .loops = _loops }
+
+PERIOD(17, 400);
+PERIOD(50, 1000);
+PERIOD(100, 1500);
+PERIOD(250, 3000);
+PERIOD(280, 3000);
+PERIOD(295, 3000);
+PERIOD(1009, 8000);
+
+FIXTURE_SETUP(period)
+{
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+}
+
+FIXTURE_TEARDOWN(period)
+{
+}
+
+TEST_F(period, b9_stacks_are_full)
+{
+	struct perf_event_attr attr = brs_attr(variant->period);
+	unsigned int samples = 0, empty = 0, full = 0;
+	struct brs_sample s;
+	struct brs_event e;
+
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 4096));
+	brs_start(&e);
+	brs_mixed_calls(variant->loops);
+	brs_stop(&e);
+
+	while (brs_next(&e, &s)) {
+		samples++;
+		empty += !s.nr;
+		full += s.nr == BRS_DEPTH;
+	}
+	brs_close(&e);
+	TH_LOG("%u samples, %u empty, %u full; throttled %u times",
+	       samples, empty, full, (unsigned int)e.throttled);
+	EXPECT_GT(samples, 50);
+	EXPECT_EQ(0, empty);
+	EXPECT_GE(full * 100, samples * 99);
+}
+
+TEST_F(period, b9_no_more_samples_than_periods)
+{
+	struct perf_event_attr attr = brs_attr(variant->period);
+	uint64_t samples = 0, count;
+	struct brs_sample s;
+	struct brs_event e;
+
+	/* a storm: interrupts that come before the period is over */
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 4096));
+	brs_start(&e);
+	brs_mixed_calls(variant->loops);
+	brs_stop(&e);
+
+	while (brs_next(&e, &s))
+		samples++;
+	samples += e.lost;
+	count = brs_count(e.fd);
+	brs_close(&e);
+	TH_LOG("%llu samples of %llu branches",
+	       (unsigned long long)samples, (unsigned long long)count);
+	EXPECT_GT(samples, 50);
+	EXPECT_LE(samples, count / variant->period + 1);
+}
+
+TEST_F(period, b9_user_stacks_are_exact)
+{
+	struct perf_event_attr attr = brs_attr(variant->period);
+	unsigned int samples = 0, inside = 0;
+	struct brs_sample s;
+	struct brs_event e;
+
+	attr.branch_sample_type |= PERF_SAMPLE_BRANCH_USER;
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 4096));
+	brs_start(&e);
+	brs_mix(variant->period * 250);
+	brs_stop(&e);
+
+	while (brs_next(&e, &s)) {
+		int breaks = brs_mix_breaks(&s);
+
+		samples++;
+		EXPECT_LE(breaks, 0);
+		inside += !breaks && s.nr == BRS_DEPTH;
+	}
+	brs_close(&e);
+	TH_LOG("%u samples, %u of them full and exact", samples, inside);
+	EXPECT_GT(samples, 100);
+	EXPECT_GE(inside * 100, samples * 95);
+}
+
+TEST_F(period, b10_no_entry_of_the_interrupt)
+{
+	struct perf_event_attr attr = brs_attr(variant->period);
+	unsigned int samples = 0, own = 0;
+	const char *example = NULL;
+	struct brs_sample s;
+	struct brs_event e;
+	uint64_t i;
+
+	if (!brs_symbols_load())
+		SKIP(return, "/proc/kallsyms has no addresses");
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 4096));
+	brs_start(&e);
+	brs_mixed_calls(variant->loops);
+	brs_stop(&e);
+
+	while (brs_next(&e, &s)) {
+		bool found = false;
+
+		for (i = 0; i < s.nr; i++) {
+			if (brs_symbol_has(s.branch[i].from, nmi_functions)) {
+				example = brs_symbol(s.branch[i].from);
+				found = true;
+			}
+		}
+		samples++;
+		own += found;
+	}
+	brs_close(&e);
+	TH_LOG("%u of %u stacks have the interrupt in them%s%s", own, samples,
+	       example ? ", as " : "", example ? example : "");
+	EXPECT_GT(samples, 50);
+	EXPECT_EQ(0, own);
+}
+
+FIXTURE(beside)
+{
+};
+
+FIXTURE_VARIANT(beside)
+{
+	uint64_t config;
+	uint64_t period;
+};
+
+FIXTURE_VARIANT_ADD(beside, instructions_2003) {
+	.config = INSTRUCTIONS, .period = 2003,
+};
+
+FIXTURE_VARIANT_ADD(beside, branches_401) {
+	.config = BRS_EVENT, .period = 401,
+};
+
+FIXTURE_SETUP(beside)
+{
+	REQUIRE_BRS();
+}
+
+FIXTURE_TEARDOWN(beside)
+{
+}
+
+struct tally {
+	unsigned int samples, full, exact, others;
+};
+
+/* @work is sampled by BRS and by another event, on another counter */
+static struct tally record_beside(struct __test_metadata *_metadata,
+				  const FIXTURE_VARIANT(beside) *variant,
+				  bool user_only, void (*work)(long), long loops)
+{
+	struct perf_event_attr attr = brs_attr(1009), other = brs_attr(variant->period);
+	struct brs_event e, o;
+	struct tally t = {};
+	struct brs_sample s;
+	int err;
+
+	other.config = variant->config;
+	other.sample_type = PERF_SAMPLE_IP;
+	other.branch_sample_type = 0;
+	attr.exclude_kernel = user_only;
+	other.exclude_kernel = user_only;
+
+	err = brs_open(&e, &attr, 0, -1, 1024);
+	EXPECT_EQ(0, err);
+	if (err)
+		return t;
+	err = brs_open(&o, &other, 0, -1, 1024);
+	EXPECT_EQ(0, err);
+	if (err)
+		goto out;
+
+	brs_start(&o);
+	brs_start(&e);
+	work(loops);
+	brs_stop(&e);
+	brs_stop(&o);
+
+	while (brs_next(&e, &s)) {
+		t.samples++;
+		t.full += s.nr == BRS_DEPTH;
+		t.exact += !brs_mix_breaks(&s);
+	}
+	while (brs_next(&o, &s))
+		t.others++;
+	TH_LOG("%u stacks, %u full; %u samples of the other", t.samples, t.full, t.others);
+	brs_close(&o);
+out:
+	brs_close(&e);
+	return t;
+}
+
+TEST_F(beside, b11_kernel_and_user_stacks_are_full)
+{
+	struct tally t;
+
+	REQUIRE_ROOT();
+	t = record_beside(_metadata, variant, false, brs_mixed_calls, 6000);
+	EXPECT_GT(t.samples, 100);
+	EXPECT_GT(t.others, 100);
+	EXPECT_GE(t.full * 100, t.samples * 99);
+}
+
+TEST_F(beside, b11_user_stacks_are_exact)
+{
+	struct tally t;
+
+	t = record_beside(_metadata, variant, true, brs_mix, 100000);
+	EXPECT_GT(t.samples, 500);
+	EXPECT_GT(t.others, 500);
+	EXPECT_GE(t.exact * 100, t.samples * 98);
+	EXPECT_GE(t.full * 100, t.samples * 95);
+}
+
+TEST_F(beside, b11_period_is_kept)
+{
+	struct tally t;
+
+	/* 800000 branches */
+	t = record_beside(_metadata, variant, true, brs_mix, 100000);
+	EXPECT_GE(t.samples, 785);
+	EXPECT_LE(t.samples, 800);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Rows B2, B5 and B6: which events may have a stack, what is in it, and how
+ * often there is one.
+ */
+#define _GNU_SOURCE
+#include <unistd.h>
+
+#include "brs_test.h"
+
+/* The events that the recording tests try, besides the recommended one */
+#define CYCLES		0x76
+#define INSTRUCTIONS	0xc0
+#define BRANCHES	0xc2
+
+static void no_user(struct perf_event_attr *attr)
+{
+	attr->exclude_user = 1;
+}
+
+static void no_kernel(struct perf_event_attr *attr)
+{
+	attr->exclude_kernel = 1;
+}
+
+/* Samples of brs_mix() by another event than branch-brs: as exact as by that one */
+static void records_mix(struct __test_metadata *_metadata, uint64_t config)
+{
+	struct perf_event_attr attr = brs_attr(20011);
+	unsigned int samples = 0, inside = 0;
+	struct brs_sample s;
+	struct brs_event e;
+
+	attr.config = config;
+	no_kernel(&attr);
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 512));
+	brs_start(&e);
+	brs_mix(500000);
+	brs_stop(&e);
+
+	while (brs_next(&e, &s)) {
+		int breaks = brs_mix_breaks(&s);
+
+		samples++;
+		EXPECT_LE(breaks, 0);
+		inside += !breaks && s.nr == BRS_DEPTH;
+	}
+	brs_close(&e);
+	EXPECT_GT(samples, 50);
+	EXPECT_GE(inside * 100, samples * 90);
+}
+
+TEST(b2_cycles_may_have_a_stack)
+{
+	REQUIRE_BRS();
+	records_mix(_metadata, CYCLES);
+}
+
+TEST(b2_instructions_may_have_a_stack)
+{
+	REQUIRE_BRS();
+	records_mix(_metadata, INSTRUCTIONS);
+}
+
+TEST(b2_branches_may_have_a_stack)
+{
+	REQUIRE_BRS();
+	records_mix(_metadata, BRANCHES);
+}
+
+TEST(b2_generic_event_may_have_a_stack)
+{
+	struct perf_event_attr attr = brs_attr(20011);
+	int fd;
+
+	REQUIRE_BRS();
+	attr.type = PERF_TYPE_HARDWARE;
+	attr.config = PERF_COUNT_HW_INSTRUCTIONS;
+	fd = brs_try(&attr, 0, -1, -1);
+	EXPECT_GE(fd, 0);
+	if (fd >= 0)
+		close(fd);
+}
+
+TEST(b5_newest_first_and_exact)
+{
+	struct perf_event_attr attr = brs_attr(1009);
+	unsigned int samples = 0, inside = 0;
+	struct brs_sample s;
+	struct brs_event e;
+
+	REQUIRE_BRS();
+	no_kernel(&attr);
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 512));
+	brs_start(&e);
+	brs_mix(200000);
+	brs_stop(&e);
+
+	while (brs_next(&e, &s)) {
+		int breaks = brs_mix_breaks(&s);
+
+		samples++;
+		EXPECT_LE(breaks, 0);
+		inside += !breaks;
+	}
+	brs_close(&e);
+	EXPECT_GT(samples, 1500);
+	EXPECT_GE(inside * 100, samples * 98);
+}
+
+TEST(b5_newest_entry_is_where_the_sample_is)
+{
+	struct perf_event_attr attr = brs_attr(1009);
+	unsigned int samples = 0, near = 0;
+	struct brs_sample s;
+	struct brs_event e;
+
+	REQUIRE_BRS();
+	no_kernel(&attr);
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 512));
+	brs_start(&e);
+	brs_chain(200);
+	brs_stop(&e);
+
+	while (brs_next(&e, &s)) {
+		if (!s.nr || !brs_within(s.branch[0].from, brs_chain_start, brs_chain_end))
+			continue;
+		samples++;
+		/* the interrupt may come some instructions late: a cache line here */
+		near += s.ip - s.branch[0].to < 64;
+	}
+	brs_close(&e);
+	EXPECT_GT(samples, 500);
+	EXPECT_GE(near * 100, samples * 95);
+}
+
+TEST(b5_sixteen_deep_in_user_code)
+{
+	struct perf_event_attr attr = brs_attr(1009);
+	unsigned int samples = 0, full = 0;
+	struct brs_sample s;
+	struct brs_event e;
+
+	REQUIRE_BRS();
+	no_kernel(&attr);
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 512));
+	brs_start(&e);
+	brs_mix(200000);
+	brs_stop(&e);
+
+	while (brs_next(&e, &s)) {
+		samples++;
+		EXPECT_LE(s.nr, BRS_DEPTH);
+		full += s.nr == BRS_DEPTH;
+	}
+	brs_close(&e);
+	/* what an interrupt of the timer put in a stack is filtered out of it */
+	EXPECT_GT(samples, 1500);
+	EXPECT_GE(full * 100, samples * 95);
+}
+
+TEST(b5_sixteen_deep_unfiltered)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	unsigned int samples = 0, full = 0;
+	struct brs_sample s;
+	struct brs_event e;
+
+	REQUIRE_BRS();
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 512));
+	brs_start(&e);
+	brs_mixed_calls(20000);
+	brs_stop(&e);
+
+	while (brs_next(&e, &s)) {
+		samples++;
+		EXPECT_LE(s.nr, BRS_DEPTH);
+		full += s.nr == BRS_DEPTH;
+	}
+	brs_close(&e);
+	EXPECT_GT(samples, 100);
+	EXPECT_GE(full * 100, samples * 99);
+}
+
+TEST(b5_flags_are_zero)
+{
+	struct perf_event_attr attr = brs_attr(1009);
+	unsigned int entries = 0;
+	struct brs_sample s;
+	struct brs_event e;
+	uint64_t i, flags;
+
+	REQUIRE_BRS();
+	no_kernel(&attr);
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 256));
+	brs_start(&e);
+	brs_mix(50000);
+	brs_stop(&e);
+
+	while (brs_next(&e, &s)) {
+		for (i = 0; i < s.nr; i++) {
+			/* all bits after the two addresses */
+			memcpy(&flags, (char *)&s.branch[i] + 16, sizeof(flags));
+			EXPECT_EQ(0, flags);
+			entries++;
+		}
+	}
+	brs_close(&e);
+	EXPECT_GT(entries, 1000);
+}
+
+TEST(b5_no_entry_outlives_a_stop)
+{
+	struct perf_event_attr attr = brs_attr(101);
+	unsigned int samples = 0, mixed = 0;
+	struct brs_sample s;
+	struct brs_event e;
+	uint64_t i;
+	long n;
+
+	REQUIRE_BRS();
+	no_kernel(&attr);
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
+	/* stopped at every distance from an overflow, between two pieces of code */
+	for (n = 1; n <= 1500; n++) {
+		brs_start(&e);
+		brs_body_a(1 + n % 23);
+		brs_stop(&e);
+		brs_start(&e);
+		brs_body_b(1 + n % 19);
+		brs_stop(&e);
+	}
+	while (brs_next(&e, &s)) {
+		bool a = false, b = false;
+
+		for (i = 0; i < s.nr; i++) {
+			a |= brs_within(s.branch[i].from, brs_body_a_start, brs_body_a_end);
+			b |= brs_within(s.branch[i].from, brs_body_b_start, brs_body_b_end);
+		}
+		samples++;
+		mixed += a && b;
+	}
+	brs_close(&e);
+	EXPECT_GT(samples, 1000);
+	EXPECT_EQ(0, mixed);
+}
+
+FIXTURE(period)
+{
+	struct brs_limits limits;
+};
+
+FIXTURE_VARIANT(period)
+{
+	uint64_t period;
+	long rounds;		/* of brs_chain() */
+};
+
+#define PERIOD(_period, _rounds)						\
+	FIXTURE_VARIANT_ADD(period, of_##_period) { .period = _period, .rounds = _rounds }
+
+PERIOD(17, 25);
+PERIOD(18, 25);
+PERIOD(50, 50);
+PERIOD(100, 100);
+PERIOD(1009, 250);
+PERIOD(10007, 500);
+PERIOD(100003, 2500);
+PERIOD(1000003, 10000);
+PERIOD(10000019, 30000);
+
+FIXTURE_SETUP(period)
+{
+	memset(&self->limits, 0, sizeof(self->limits));
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	ASSERT_TRUE(brs_limits_lift(&self->limits));
+}
+
+FIXTURE_TEARDOWN(period)
+{
+	if (self->limits.rate[0])
+		brs_limits_restore(&self->limits);
+}
+
+/* Within 1 %, or one sample where there are few */
+static bool about(uint64_t found, uint64_t expected)
+{
+	uint64_t distance = found > expected ? found - expected : expected - found;
+
+	return distance <= 1 || distance * 100 <= expected;
+}
+
+TEST_F(period, b6_samples_are_branches_by_period)
+{
+	struct perf_event_attr attr = brs_attr(variant->period);
+	uint64_t taken = (uint64_t)variant->rounds * BRS_CHAIN;
+	uint64_t samples = 0;
+	struct brs_sample s;
+	struct brs_event e;
+
+	no_kernel(&attr);
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 4096));
+	brs_start(&e);
+	brs_chain(variant->rounds);
+	brs_stop(&e);
+
+	while (brs_next(&e, &s)) {
+		EXPECT_EQ(variant->period, s.period);
+		samples++;
+	}
+	samples += e.lost;
+	TH_LOG("period %llu: %llu samples of %llu branches",
+	       (unsigned long long)variant->period, (unsigned long long)samples,
+	       (unsigned long long)taken);
+	EXPECT_TRUE(about(samples, taken / variant->period));
+	brs_close(&e);
+}
+
+TEST_F(period, b6_sample_stands_at_its_period)
+{
+	struct perf_event_attr attr = brs_attr(variant->period);
+	uint64_t samples = 0, at_period = 0, in_step = 0, first = 0;
+	struct brs_sample s;
+	struct brs_event e;
+
+	attr.sample_type |= PERF_SAMPLE_READ;
+	no_kernel(&attr);
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 4096));
+	brs_start(&e);
+	brs_chain(variant->rounds);
+	brs_stop(&e);
+
+	/*
+	 * The counter goes on while the 16 branches are recorded.  That is made
+	 * good for by overflowing 16 early: otherwise the event's count at a
+	 * sample would be 16 beyond a multiple of the period.  As the branches
+	 * are numbered, the newest entry has to keep in step as well.
+	 */
+	while (brs_next(&e, &s)) {
+		uint64_t number, offset;
+
+		at_period += s.count % variant->period < BRS_DEPTH;
+		if (!s.nr || !brs_within(s.branch[0].from, brs_chain_start, brs_chain_end)) {
+			samples++;
+			continue;
+		}
+		number = (s.branch[0].from - (uintptr_t)brs_chain_start) / 2;
+		if (number >= BRS_CHAIN)
+			number = BRS_CHAIN - 1;
+		offset = (number + BRS_CHAIN - s.count % BRS_CHAIN) % BRS_CHAIN;
+		if (!in_step)
+			first = offset;
+		in_step += offset == first;
+		samples++;
+	}
+	brs_close(&e);
+	ASSERT_GT(samples, 5);
+	EXPECT_GE(at_period * 100, samples * 95);
+	EXPECT_GE(in_step * 100, samples * 95);
+}
+
+/* Samples against the event's own count, which has the kernel's branches in it */
+static void counts_agree(struct __test_metadata *_metadata,
+			 void (*restrict_to)(struct perf_event_attr *attr), long loops)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	uint64_t samples = 0, count;
+	struct brs_sample s;
+	struct brs_event e;
+
+	if (restrict_to)
+		restrict_to(&attr);
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
+	brs_start(&e);
+	brs_mixed_calls(loops);
+	brs_stop(&e);
+
+	while (brs_next(&e, &s))
+		samples++;
+	samples += e.lost;
+	count = brs_count(e.fd);
+	brs_close(&e);
+	TH_LOG("%llu samples of %llu branches",
+	       (unsigned long long)samples, (unsigned long long)count);
+	EXPECT_GT(count, 100 * attr.sample_period);
+	EXPECT_TRUE(about(samples, count / attr.sample_period));
+}
+
+TEST(b6_kernel_samples_are_branches_by_period)
+{
+	REQUIRE_BRS();
+	counts_agree(_metadata, no_user, 50000);
+}
+
+TEST(b6_all_samples_are_branches_by_period)
+{
+	REQUIRE_BRS();
+	counts_agree(_metadata, NULL, 50000);
+}
+
+TEST_HARNESS_MAIN

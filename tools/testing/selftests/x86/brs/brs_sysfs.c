@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Row B1: how the machine tells that it has Branch Sampling. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "brs_test.h"
+
+#define CPU_PMU	"/sys/bus/event_source/devices/cpu"
+
+/* Whether a line of /proc/cpuinfo that starts with "flags" has the word */
+static bool cpu_flag(const char *word)
+{
+	FILE *file = fopen("/proc/cpuinfo", "r");
+	static char line[65536];
+	bool found = false;
+	char *flag;
+
+	if (!file)
+		return false;
+	while (!found && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, "flags", 5))
+			continue;
+		for (flag = strtok(line, " \t\n"); flag && !found; flag = strtok(NULL, " \t\n"))
+			found = !strcmp(flag, word);
+	}
+	fclose(file);
+	return found;
+}
+
+/* Whether the kernel's log has the text, since it started */
+static bool logged(const char *text)
+{
+	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+	bool found = false;
+	char record[8192];
+	ssize_t len;
+
+	if (fd < 0)
+		return false;
+	while (!found && (len = read(fd, record, sizeof(record) - 1)) > 0) {
+		record[len] = 0;
+		found = strstr(record, text);
+	}
+	close(fd);
+	return found;
+}
+
+TEST(b1_cpuinfo_has_brs)
+{
+	REQUIRE_BRS();
+	EXPECT_TRUE(cpu_flag("brs"));
+}
+
+TEST(b1_flag_means_a_stack)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	int fd = brs_try(&attr, 0, -1, -1);
+
+	/* true of every machine: with the flag there is a stack, and an event */
+	if (cpu_flag("brs")) {
+		EXPECT_GE(fd, 0);
+		EXPECT_TRUE(brs_present());
+	} else {
+		EXPECT_FALSE(brs_present());
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+TEST(b1_caps_has_the_depth)
+{
+	char text[64];
+
+	REQUIRE_BRS();
+	ASSERT_TRUE(brs_read_file(CPU_PMU "/caps/branches", text, sizeof(text)));
+	EXPECT_STREQ("16", text);
+}
+
+TEST(b1_event_is_taken_branches)
+{
+	char text[64];
+
+	REQUIRE_BRS();
+	ASSERT_TRUE(brs_read_file(CPU_PMU "/events/branch-brs", text, sizeof(text)));
+	EXPECT_STREQ("event=0xc4", text);
+}
+
+TEST(b1_log_has_the_depth)
+{
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	EXPECT_TRUE(logged("16-deep BRS"));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,742 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Rows B4 and B13 to B16: several events, several tasks, several CPUs, and CPUs
+ * that come and go or have nothing to do.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "brs_test.h"
+
+#define SIBLING_CPU	1
+#define ONLINE		"/sys/devices/system/cpu/cpu1/online"
+
+/* What an event's read() gives with the times */
+struct times {
+	uint64_t count, enabled, running;
+};
+
+#define TIMES	(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
+
+static struct times read_times(int fd)
+{
+	struct times t = {};
+
+	if (read(fd, &t, sizeof(t)) != sizeof(t))
+		memset(&t, 0, sizeof(t));
+	return t;
+}
+
+struct tally {
+	unsigned int samples, full, exact, wrong;
+};
+
+/* What there is of samples of brs_mix() */
+static struct tally drain(struct brs_event *e)
+{
+	struct tally t = {};
+	struct brs_sample s;
+
+	while (brs_next(e, &s)) {
+		int breaks = brs_mix_breaks(&s);
+
+		t.samples++;
+		t.full += s.nr == BRS_DEPTH;
+		t.exact += !breaks && s.nr == BRS_DEPTH;
+		t.wrong += breaks > 0;
+	}
+	return t;
+}
+
+TEST(b4_two_events_take_turns)
+{
+	struct perf_event_attr attr1 = brs_attr(10007), attr2 = brs_attr(20011);
+	struct tally all1 = {}, all2 = {}, t;
+	struct times t1, t2;
+	struct brs_event e1, e2;
+	int round;
+
+	REQUIRE_BRS();
+	attr1.exclude_kernel = 1;
+	attr2.exclude_kernel = 1;
+	attr1.read_format = TIMES;
+	attr2.read_format = TIMES;
+	ASSERT_EQ(0, brs_open(&e1, &attr1, 0, -1, 256));
+	ASSERT_EQ(0, brs_open(&e2, &attr2, 0, -1, 256));
+	brs_start(&e1);
+	brs_start(&e2);
+	/* until both have had the counter for a while */
+	for (round = 0; round < 400 && (all1.exact < 100 || all2.exact < 100); round++) {
+		brs_mix(50000);
+		t = drain(&e1);
+		all1.exact += t.exact;
+		all1.samples += t.samples;
+		all1.wrong += t.wrong;
+		t = drain(&e2);
+		all2.exact += t.exact;
+		all2.samples += t.samples;
+		all2.wrong += t.wrong;
+	}
+	brs_stop(&e1);
+	brs_stop(&e2);
+	t1 = read_times(e1.fd);
+	t2 = read_times(e2.fd);
+	EXPECT_GE(all1.exact, 100);
+	EXPECT_GE(all2.exact, 100);
+	EXPECT_EQ(0, all1.wrong);
+	EXPECT_EQ(0, all2.wrong);
+	/* never both at once */
+	EXPECT_LE(t1.running + t2.running, t1.enabled + t1.enabled / 50);
+	EXPECT_LT(t1.running, t1.enabled);
+	EXPECT_LT(t2.running, t2.enabled);
+	brs_close(&e1);
+	brs_close(&e2);
+}
+
+TEST(b4_two_sessions_on_two_cpus)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	struct brs_event e[2];
+	struct tally t;
+	int cpu;
+
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "needs two CPUs");
+	attr.exclude_kernel = 1;
+	for (cpu = 0; cpu < 2; cpu++) {
+		ASSERT_EQ(0, brs_open(&e[cpu], &attr, -1, cpu, 256));
+		brs_start(&e[cpu]);
+	}
+	for (cpu = 0; cpu < 2; cpu++) {
+		pid_t child = fork();
+
+		if (!child) {
+			brs_pin(cpu);
+			brs_mix(500000);
+			_exit(0);
+		}
+		ASSERT_GT(child, 0);
+	}
+	while (wait(NULL) > 0)
+		;
+	for (cpu = 0; cpu < 2; cpu++) {
+		brs_stop(&e[cpu]);
+		t = drain(&e[cpu]);
+		EXPECT_GE(t.exact, 300);
+		EXPECT_EQ(0, t.wrong);
+		brs_close(&e[cpu]);
+	}
+}
+
+static const char *const idle_functions[] = {
+	"safe_halt", "default_idle", "acpi_idle_do_entry", "acpi_safe_halt", "mwait_idle",
+	"intel_idle", "acpi_idle_play_dead", "native_play_dead", "amd_e400_idle", NULL
+};
+
+static const char *const interrupt_entries[] = {
+	"asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi", "irq_entries_start", NULL
+};
+
+/* A pair of tasks on @cpu: each waits for the other, so that the CPU is idle often. */
+static void ping_pong(struct __test_metadata *_metadata, int cpu, int partner_cpu, long rounds)
+{
+	int to[2], back[2];
+	char byte = 0;
+	pid_t child;
+	long i;
+
+	ASSERT_EQ(0, pipe(to));
+	ASSERT_EQ(0, pipe(back));
+	child = fork();
+	if (!child) {
+		brs_pin(partner_cpu);
+		for (i = 0; i < rounds; i++) {
+			if (read(to[0], &byte, 1) != 1)
+				_exit(1);
+			brs_mix(20);
+			if (write(back[1], &byte, 1) != 1)
+				_exit(1);
+		}
+		_exit(0);
+	}
+	ASSERT_GT(child, 0);
+	brs_pin(cpu);
+	for (i = 0; i < rounds; i++) {
+		ASSERT_EQ(1, write(to[1], &byte, 1));
+		brs_mix(20 + i % 7);
+		ASSERT_EQ(1, read(back[0], &byte, 1));
+	}
+	waitpid(child, NULL, 0);
+	close(to[0]);
+	close(to[1]);
+	close(back[0]);
+	close(back[1]);
+}
+
+TEST(b13_no_stack_crosses_idle)
+{
+	struct perf_event_attr attr = brs_attr(337);
+	unsigned int samples = 0, across = 0, i, cpu;
+	struct brs_event e[2];
+	struct brs_sample s;
+
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "needs two CPUs");
+	if (!brs_symbols_load())
+		SKIP(return, "/proc/kallsyms has no addresses");
+	for (cpu = 0; cpu < 2; cpu++) {
+		ASSERT_EQ(0, brs_open(&e[cpu], &attr, -1, cpu, 4096));
+		brs_start(&e[cpu]);
+	}
+	ping_pong(_metadata, 0, 1, 3000);
+	for (cpu = 0; cpu < 2; cpu++) {
+		brs_stop(&e[cpu]);
+		while (brs_next(&e[cpu], &s)) {
+			bool found = false;
+
+			/* the interrupt that ends HLT: BRS was on while the CPU was halted */
+			for (i = 0; i < s.nr; i++)
+				found |= brs_symbol_has(s.branch[i].from, idle_functions) &&
+					 brs_symbol_has(s.branch[i].to, interrupt_entries);
+			samples++;
+			across += found;
+		}
+		brs_close(&e[cpu]);
+	}
+	TH_LOG("%u of %u stacks go across idle", across, samples);
+	EXPECT_GT(samples, 500);
+	EXPECT_EQ(0, across);
+}
+
+TEST(b13_stacks_are_full_beside_idle)
+{
+	struct perf_event_attr attr = brs_attr(1009);
+	unsigned int samples = 0, full = 0, cpu;
+	struct brs_event e[2];
+	struct brs_sample s;
+
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "needs two CPUs");
+	for (cpu = 0; cpu < 2; cpu++) {
+		ASSERT_EQ(0, brs_open(&e[cpu], &attr, -1, cpu, 1024));
+		brs_start(&e[cpu]);
+	}
+	ping_pong(_metadata, 0, 1, 3000);
+	for (cpu = 0; cpu < 2; cpu++) {
+		brs_stop(&e[cpu]);
+		while (brs_next(&e[cpu], &s)) {
+			samples++;
+			full += s.nr == BRS_DEPTH;
+		}
+		brs_close(&e[cpu]);
+	}
+	TH_LOG("%u samples, %u full", samples, full);
+	EXPECT_GT(samples, 500);
+	EXPECT_GE(full * 100, samples * 99);
+}
+
+struct places {
+	unsigned int samples, a, b;
+};
+
+static void place(const struct brs_sample *s, struct places *p)
+{
+	bool a = false, b = false;
+	uint64_t i;
+
+	for (i = 0; i < s->nr; i++) {
+		a |= brs_within(s->branch[i].from, brs_body_a_start, brs_body_a_end);
+		b |= brs_within(s->branch[i].from, brs_body_b_start, brs_body_b_end);
+	}
+	p->samples++;
+	p->a += a;
+	p->b += b;
+}
+
+/*
+ * Two tasks share CPU 0 and give it to each other all the time: this one runs
+ * brs_body_a(), the other one brs_body_b().  Returns the other's pid.
+ */
+static pid_t take_turns(struct __test_metadata *_metadata, long rounds)
+{
+	pid_t child;
+	long i;
+
+	brs_pin(0);
+	child = fork();
+	if (!child) {
+		for (i = 0; i < rounds; i++) {
+			brs_body_b(1 + i % 5);
+			sched_yield();
+		}
+		_exit(0);
+	}
+	EXPECT_GT(child, 0);
+	for (i = 0; i < rounds; i++) {
+		brs_body_a(1 + i % 7);
+		sched_yield();
+	}
+	waitpid(child, NULL, 0);
+	return child;
+}
+
+TEST(b14_task_event_has_no_entry_of_another_task)
+{
+	struct perf_event_attr attr = brs_attr(101);
+	struct places p = {};
+	struct brs_sample s;
+	struct brs_event e;
+
+	REQUIRE_BRS();
+	attr.exclude_kernel = 1;
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
+	brs_start(&e);
+	take_turns(_metadata, 10000);
+	brs_stop(&e);
+	while (brs_next(&e, &s))
+		place(&s, &p);
+	brs_close(&e);
+	TH_LOG("%u samples, %u with this task's code, %u with the other's", p.samples, p.a, p.b);
+	EXPECT_GT(p.a, 500);
+	EXPECT_EQ(0, p.b);
+}
+
+TEST(b14_task_event_of_both_privileges)
+{
+	struct perf_event_attr attr = brs_attr(211);
+	struct places p = {};
+	struct brs_sample s;
+	struct brs_event e;
+
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 4096));
+	brs_start(&e);
+	take_turns(_metadata, 3000);
+	brs_stop(&e);
+	while (brs_next(&e, &s))
+		place(&s, &p);
+	brs_close(&e);
+	TH_LOG("%u samples, %u with this task's code, %u with the other's", p.samples, p.a, p.b);
+	EXPECT_GT(p.a, 100);
+	EXPECT_EQ(0, p.b);
+}
+
+TEST(b14_cpu_event_names_the_task_of_the_entries)
+{
+	struct perf_event_attr attr = brs_attr(101);
+	unsigned int wrong = 0, right = 0;
+	pid_t self = getpid(), other;
+	struct brs_sample s;
+	struct brs_event e;
+
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	attr.exclude_kernel = 1;
+	ASSERT_EQ(0, brs_open(&e, &attr, -1, 0, 4096));
+	brs_start(&e);
+	other = take_turns(_metadata, 10000);
+	brs_stop(&e);
+	while (brs_next(&e, &s)) {
+		struct places p = {};
+
+		place(&s, &p);
+		if (!p.a && !p.b)
+			continue;
+		if ((p.a && s.pid != (uint32_t)self) || (p.b && s.pid != (uint32_t)other))
+			wrong++;
+		else
+			right++;
+	}
+	brs_close(&e);
+	TH_LOG("%u samples with their own task's code, %u with another's", right, wrong);
+	EXPECT_GT(right, 500);
+	EXPECT_EQ(0, wrong);
+}
+
+TEST(b14_cpu_and_task_events_together)
+{
+	struct perf_event_attr attr = brs_attr(1009);
+	struct brs_event task, cpu;
+	struct tally t;
+
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	brs_pin(0);
+	attr.exclude_kernel = 1;
+	ASSERT_EQ(0, brs_open(&task, &attr, 0, -1, 256));
+	ASSERT_EQ(0, brs_open(&cpu, &attr, -1, 0, 256));
+	brs_start(&cpu);
+	brs_start(&task);
+	brs_mix(100000);
+	/* the CPU's event comes first; when it is gone, the task's has its turn */
+	brs_stop(&cpu);
+	brs_mix(100000);
+	brs_stop(&task);
+	t = drain(&cpu);
+	EXPECT_GE(t.exact, 700);
+	EXPECT_EQ(0, t.wrong);
+	t = drain(&task);
+	EXPECT_GE(t.exact, 700);
+	EXPECT_EQ(0, t.wrong);
+	brs_close(&cpu);
+	brs_close(&task);
+}
+
+FIXTURE(hotplug)
+{
+	bool there;
+};
+
+FIXTURE_SETUP(hotplug)
+{
+	self->there = false;
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	if (!brs_write_file(ONLINE, "1"))
+		SKIP(return, "needs a second CPU that can be taken offline");
+	self->there = true;
+}
+
+FIXTURE_TEARDOWN(hotplug)
+{
+	if (self->there)
+		brs_write_file(ONLINE, "1");
+}
+
+TEST_F(hotplug, b15_task_goes_on_when_its_cpu_goes)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	struct brs_event e;
+	struct tally t;
+	int round;
+
+	attr.exclude_kernel = 1;
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 256));
+	brs_start(&e);
+	for (round = 0; round < 3; round++) {
+		brs_pin(SIBLING_CPU);
+		brs_mix(200000);
+		t = drain(&e);
+		EXPECT_GE(t.exact, 140);
+		EXPECT_EQ(0, t.wrong);
+
+		/* taken from under the task, which is moved to the other CPU */
+		ASSERT_TRUE(brs_write_file(ONLINE, "0"));
+		brs_mix(200000);
+		t = drain(&e);
+		EXPECT_GE(t.exact, 140);
+		EXPECT_EQ(0, t.wrong);
+		ASSERT_TRUE(brs_write_file(ONLINE, "1"));
+	}
+	brs_stop(&e);
+	brs_close(&e);
+}
+
+TEST_F(hotplug, b15_cpu_event_ends_with_its_cpu)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	struct brs_event before, after;
+	struct tally t;
+
+	attr.exclude_kernel = 1;
+	ASSERT_EQ(0, brs_open(&before, &attr, -1, SIBLING_CPU, 256));
+	brs_start(&before);
+	brs_pin(SIBLING_CPU);
+	brs_mix(200000);
+	t = drain(&before);
+	EXPECT_GE(t.exact, 140);
+	ASSERT_TRUE(brs_write_file(ONLINE, "0"));
+	ASSERT_TRUE(brs_write_file(ONLINE, "1"));
+
+	/* a fresh one has the CPU's counter for itself and starts from nothing */
+	ASSERT_EQ(0, brs_open(&after, &attr, -1, SIBLING_CPU, 256));
+	brs_start(&after);
+	brs_pin(SIBLING_CPU);
+	brs_mix(200000);
+	brs_stop(&after);
+	t = drain(&after);
+	EXPECT_GE(t.exact, 140);
+	EXPECT_EQ(0, t.wrong);
+	brs_close(&after);
+	brs_close(&before);
+}
+
+TEST_F(hotplug, b15_going_while_both_cpus_record)
+{
+	struct perf_event_attr attr = brs_attr(337);
+	struct brs_event e[2];
+	struct tally t;
+	int cpu, round;
+
+	for (cpu = 0; cpu < 2; cpu++) {
+		ASSERT_EQ(0, brs_open(&e[cpu], &attr, -1, cpu, 1024));
+		brs_start(&e[cpu]);
+	}
+	brs_pin(0);
+	for (round = 0; round < 4; round++) {
+		ASSERT_TRUE(brs_write_file(ONLINE, "0"));
+		brs_mix(10000);
+		ASSERT_TRUE(brs_write_file(ONLINE, "1"));
+		brs_mix(10000);
+	}
+	brs_stop(&e[0]);
+	t = drain(&e[0]);
+	EXPECT_GE(t.samples, 500);
+	EXPECT_GE(t.full * 100, t.samples * 99);
+	brs_close(&e[0]);
+	brs_close(&e[1]);
+}
+
+TEST(b16_pinned_event_has_the_counter)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	struct brs_event pinned, other;
+	struct times t;
+
+	REQUIRE_BRS();
+	attr.exclude_kernel = 1;
+	attr.read_format = TIMES;
+	ASSERT_EQ(0, brs_open(&other, &attr, 0, -1, 256));
+	attr.pinned = 1;
+	ASSERT_EQ(0, brs_open(&pinned, &attr, 0, -1, 256));
+	brs_start(&pinned);
+	brs_start(&other);
+	brs_mix(300000);
+	brs_stop(&other);
+	brs_stop(&pinned);
+	t = read_times(pinned.fd);
+	EXPECT_GT(t.running, 0);
+	EXPECT_EQ(t.enabled, t.running);
+	EXPECT_GE(drain(&pinned).exact, 200);
+	t = read_times(other.fd);
+	EXPECT_EQ(0, t.running);
+	EXPECT_EQ(0, drain(&other).samples);
+	brs_close(&pinned);
+	brs_close(&other);
+}
+
+TEST(b16_exclusive_event_is_alone)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	struct brs_event e;
+
+	REQUIRE_BRS();
+	attr.exclude_kernel = 1;
+	attr.exclusive = 1;
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 256));
+	brs_start(&e);
+	brs_mix(200000);
+	brs_stop(&e);
+	EXPECT_GE(drain(&e).exact, 140);
+	brs_close(&e);
+}
+
+TEST(b16_group_counts_beside_the_stacks)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	struct perf_event_attr member = {
+		.type = PERF_TYPE_RAW, .size = sizeof(member), .config = BRS_EVENT,
+		.exclude_kernel = 1,
+	};
+	struct brs_event e;
+	uint64_t count;
+	int fd;
+
+	REQUIRE_BRS();
+	attr.exclude_kernel = 1;
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 256));
+	fd = brs_try(&member, 0, -1, e.fd);
+	ASSERT_GE(fd, 0);
+	brs_start(&e);
+	brs_mix(200000);
+	brs_stop(&e);
+	EXPECT_GE(drain(&e).exact, 140);
+	/* the loop's 1600000 branches but for the last, and a few around it */
+	count = brs_count(fd);
+	EXPECT_GE(count, 1599999);
+	EXPECT_LE(count, 1602000);
+	close(fd);
+	brs_close(&e);
+}
+
+TEST(b16_inherited_by_children)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	struct brs_event e;
+	pid_t child;
+	int i;
+
+	REQUIRE_BRS();
+	brs_pin(0);
+	attr.exclude_kernel = 1;
+	attr.inherit = 1;
+	/* a ring that children write to has to be one CPU's */
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, 0, 256));
+	brs_start(&e);
+	for (i = 0; i < 4; i++) {
+		child = fork();
+		if (!child) {
+			brs_mix(100000);
+			_exit(0);
+		}
+		ASSERT_GT(child, 0);
+		waitpid(child, NULL, 0);
+	}
+	brs_stop(&e);
+	EXPECT_GE(drain(&e).exact, 4 * 70);
+	brs_close(&e);
+}
+
+FIXTURE(slow_rate)
+{
+	struct brs_limits limits;
+};
+
+FIXTURE_SETUP(slow_rate)
+{
+	memset(&self->limits, 0, sizeof(self->limits));
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	ASSERT_TRUE(brs_limits_rate(&self->limits, "2000"));
+}
+
+FIXTURE_TEARDOWN(slow_rate)
+{
+	if (self->limits.rate[0])
+		brs_limits_restore(&self->limits);
+}
+
+TEST_F(slow_rate, b16_throttled_and_let_go_again)
+{
+	struct perf_event_attr attr = brs_attr(101);
+	unsigned int samples = 0, exact = 0;
+	struct brs_sample s;
+	struct brs_event e;
+	int round;
+
+	attr.exclude_kernel = 1;
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
+	brs_start(&e);
+	for (round = 0; round < 400 && e.unthrottled < 5; round++) {
+		brs_mix(20000);
+		while (brs_next(&e, &s)) {
+			int breaks = brs_mix_breaks(&s);
+
+			EXPECT_LE(breaks, 0);
+			samples++;
+			exact += !breaks && s.nr == BRS_DEPTH;
+		}
+	}
+	brs_stop(&e);
+	TH_LOG("%u samples, throttled %u times", samples, (unsigned int)e.throttled);
+	EXPECT_GE(e.throttled, 5);
+	EXPECT_GE(e.unthrottled, 5);
+	EXPECT_GE(exact * 100, samples * 90);
+	brs_close(&e);
+}
+
+FIXTURE(cgroup)
+{
+	char top[64], group[96];
+	bool mounted;
+};
+
+FIXTURE_SETUP(cgroup)
+{
+	memset(self, 0, sizeof(*self));
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	strcpy(self->top, "/tmp/brs-cgroup-XXXXXX");
+	ASSERT_NE(NULL, mkdtemp(self->top));
+	self->mounted = !mount("none", self->top, "cgroup2", 0, NULL);
+	if (!self->mounted)
+		SKIP(return, "no cgroup2");
+	snprintf(self->group, sizeof(self->group), "%s/recorded", self->top);
+	ASSERT_EQ(0, mkdir(self->group, 0755));
+}
+
+FIXTURE_TEARDOWN(cgroup)
+{
+	if (self->group[0])
+		rmdir(self->group);
+	if (self->mounted)
+		umount(self->top);
+	if (self->top[0])
+		rmdir(self->top);
+}
+
+TEST_F(cgroup, b16_cgroup_event_has_its_own_tasks_only)
+{
+	struct perf_event_attr attr = brs_attr(1009);
+	char path[128];
+	struct places p = {};
+	struct brs_sample s;
+	struct brs_event e;
+	int dir, fd, i;
+	pid_t child;
+	void *map;
+
+	attr.exclude_kernel = 1;
+	dir = open(self->group, O_RDONLY);
+	ASSERT_GE(dir, 0);
+	fd = syscall(SYS_perf_event_open, &attr, dir, 0, -1, PERF_FLAG_PID_CGROUP);
+	if (fd < 0 && (errno == ENODEV || errno == EOPNOTSUPP))
+		SKIP(return, "no perf events of cgroups");
+	ASSERT_GE(fd, 0);
+	memset(&e, 0, sizeof(e));
+	e.size = 257 * getpagesize();
+	map = mmap(NULL, e.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, map);
+	e.fd = fd;
+	e.page = map;
+	e.sample_type = attr.sample_type;
+
+	brs_pin(0);
+	brs_start(&e);
+	child = fork();
+	if (!child) {
+		snprintf(path, sizeof(path), "%s/cgroup.procs", self->group);
+		if (!brs_write_file(path, "0"))
+			_exit(1);
+		for (i = 0; i < 2000; i++) {
+			brs_body_a(50);
+			sched_yield();
+		}
+		_exit(0);
+	}
+	ASSERT_GT(child, 0);
+	for (i = 0; i < 2000; i++) {
+		brs_body_b(50);
+		sched_yield();
+	}
+	waitpid(child, &i, 0);
+	EXPECT_EQ(0, i);
+	brs_stop(&e);
+	while (brs_next(&e, &s))
+		place(&s, &p);
+	EXPECT_GT(p.a, 500);
+	EXPECT_EQ(0, p.b);
+	brs_close(&e);
+	close(dir);
+}
+
+TEST_HARNESS_MAIN
