@@ -452,42 +452,4 @@ TEST(e19_counters_are_out_of_reach_with_a_plain_event)
 	close(fd);
 }
 
-/*
- * With EBBs held back, an exception stays pending, also while the kernel stops
- * and starts the PMU, which opening another event makes it do. POWER8E forgets
- * it then; the kernel has to help.
- */
-TEST(e20_pending_exception_survives_a_stop_of_the_pmu)
-{
-	unsigned int turn;
-	int fd, other;
-
-	REQUIRE_EBB();
-	fd = begin(1);
-	ASSERT_GE(fd, 0);
-	for (turn = 0; turn < 10; turn++) {
-		ebb_disable();
-		tally.count = 0;
-		work(PERIOD);
-		asm volatile("" : : : "memory");
-		ASSERT_EQ(0, tally.count);
-		ASSERT_LE(EBB_NEGATIVE, ebb_read_pmc(1));
-		other = open_plain(PERF_TYPE_HARDWARE,
-				   PERF_COUNT_HW_CPU_CYCLES, false);
-		ASSERT_GE(other, 0);
-		close(other);
-		ASSERT_EQ(0, tally.count);
-		ASSERT_LE(EBB_NEGATIVE, ebb_read_pmc(1));
-
-		ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_GE);
-		work(10);
-		asm volatile("" : : : "memory");
-		EXPECT_EQ(1, tally.count);
-		EXPECT_EQ(0, tally.spurious);
-		EXPECT_TRUE(work_until(3));
-	}
-	ebb_disable();
-	close(fd);
-}
-
 TEST_HARNESS_MAIN

@@ -13,6 +13,7 @@
 /*
  * Fill the registers with values that belong to @seed only: some by an
  * exception, the rest by hand. Nothing counts or changes any more afterwards.
+ * An event on each PMC makes all of them this task's.
  */
 static int take_seed(unsigned int seed, struct user_state *state)
 {
@@ -20,9 +21,17 @@ static int take_seed(unsigned int seed, struct user_state *state)
 		0x4000000000000000ul, 0x0020000000000000ul,
 		0x0000100000000000ul, 0x0000000804020000ul,
 	};
-	int pmc;
+	int leader, pmc;
 
-	if (begin(1) < 0 || !work_until(3))
+	leader = ebb_open(event_on(1), 0, -1);
+	for (pmc = 2; pmc <= MAX_PMC; pmc++) {
+		if (ebb_open(event_on(pmc), 0, leader) < 0)
+			return -1;
+	}
+	if (ebb_start(leader))
+		return -1;
+	arm(1u << 1, PERIOD);
+	if (!work_until(3))
 		return -1;
 	ebb_disable();
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
@@ -139,6 +148,19 @@ TEST(e9_registers_move_between_cpus)
 	}
 }
 
+/*
+ * What the handler sees of registers that do not change while it runs: those
+ * of PMCs that have no event are nobody's.
+ */
+static void read_handler_state(struct user_state *state)
+{
+	int pmc;
+
+	read_state(state);
+	for (pmc = 2; pmc <= MAX_PMC; pmc++)
+		state->pmc[pmc] = 0;
+}
+
 /* Let somebody else run in the middle of the handler. */
 static struct parent *handler_parent;
 static unsigned long handler_changes;
@@ -149,10 +171,10 @@ static void switch_in_handler(struct ebb_regs *regs)
 	int error = errno;
 
 	(void)regs;
-	read_state(&before);
+	read_handler_state(&before);
 	if (parent_tell(handler_parent) || parent_wait(handler_parent))
 		handler_changes++;
-	read_state(&after);
+	read_handler_state(&after);
 	if (state_difference(&before, &after)) {
 		fprintf(stderr, "# %s changed in the handler\n",
 			state_difference(&before, &after));
@@ -204,10 +226,10 @@ static void move_in_handler(struct ebb_regs *regs)
 	struct user_state before, after;
 
 	(void)regs;
-	read_state(&before);
+	read_handler_state(&before);
 	if (bind_to(move_cpus[++moves % 2]))
 		handler_changes++;
-	read_state(&after);
+	read_handler_state(&after);
 	if (state_difference(&before, &after))
 		handler_changes++;
 }
@@ -384,6 +406,22 @@ TEST(e21_pending_exception_stays_with_its_task)
 	EXPECT_EQ(0, child_end(&child));
 	EXPECT_EQ(0, tally.count);
 	ebb_disable();
+}
+
+/* POWER8E forgets a pending exception when the PMU stops; the kernel helps. */
+TEST(e20_pending_exception_survives_a_switch)
+{
+	struct child child;
+	int i;
+
+	REQUIRE_EBB();
+	ASSERT_EQ(0, bind_to(nth_cpu(0)));
+	ASSERT_EQ(0, child_start(&child, keep_pending, NULL));
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_EQ(0, child_heard(&child));
+		ASSERT_EQ(0, child_go(&child));
+	}
+	EXPECT_EQ(0, child_end(&child));
 }
 
 static void *thread_work(void *arg)

@@ -24,6 +24,12 @@
 #define CYCLES		0x1e
 #define INSTRUCTIONS	0x02
 
+/* An emulated machine with a debug kernel takes its time. */
+#ifdef TEST_TIMEOUT_DEFAULT
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT	300
+#endif
+
 /* One EBB in so many instructions, unless a test says otherwise */
 #define PERIOD		20000
 
