@@ -219,8 +219,9 @@ TEST(e10_fork_does_not_copy_mmcr3_sier2_sier3)
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, ebb_start(fd));
 	read_state(mine);
-	for (pmc = 1; pmc <= MAX_PMC; pmc++)
+	for (pmc = 1; pmc <= MAX_PMC; pmc++) {
 		EXPECT_EQ(0, mine->pmc[pmc] & EBB_NEGATIVE);
+	}
 	EXPECT_NE(0, mine->mmcr3);
 	close(fd);
 }

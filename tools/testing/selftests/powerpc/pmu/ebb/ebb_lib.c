@@ -140,13 +140,11 @@ void tally_handler(struct ebb_regs *regs)
 			continue;
 		negative = true;
 		t->overflows[pmc]++;
-		if (!t->hold)
-			ebb_set_period(pmc, t->period);
+		ebb_set_period(pmc, t->period);
 	}
 	if (!negative)
 		t->spurious++;
-	if (!t->hold)
-		ebb_rearm();
+	ebb_rearm();
 }
 
 /* Start a new tally and let EBBs come, from the counters in the mask @pmcs. */

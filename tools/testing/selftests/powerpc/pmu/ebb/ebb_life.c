@@ -234,11 +234,10 @@ TEST(e13_reopened_after_pmeo_was_left_set)
 	REQUIRE_EBB();
 	fd = begin(1);
 	ASSERT_GE(fd, 0);
-	/* The handler leaves all as it is: PMAE clear, PMAO and PMEO set. */
-	tally.hold = true;
-	ASSERT_TRUE(work_until(1));
-	ASSERT_EQ(EBB_BESCR_PMEO, ebb_mfspr(EBB_SPR_BESCR) & EBB_BESCR_PMEO);
+	/* An exception that nobody takes: PMAE clear, PMAO and PMEO set */
 	ebb_disable();
+	work(PERIOD);
+	ASSERT_EQ(EBB_BESCR_PMEO, ebb_mfspr(EBB_SPR_BESCR) & EBB_BESCR_PMEO);
 	close(fd);
 
 	fd = ebb_open(event_on(1), 0, -1);
@@ -325,9 +324,10 @@ TEST(e3_group_of_all_six_pmcs)
 	}
 	ASSERT_EQ(0, ebb_start(fds[1]));
 	arm(0x7e, PERIOD);
-	EXPECT_TRUE(work_until(60));
-	for (pmc = 1; pmc <= MAX_PMC; pmc++)
-		EXPECT_LE(5, tally.overflows[pmc]) TH_LOG("PMC%d", pmc);
+	work(20 * PERIOD);
+	for (pmc = 1; pmc <= MAX_PMC; pmc++) {
+		EXPECT_LE(10, tally.overflows[pmc]) TH_LOG("PMC%d", pmc);
+	}
 	EXPECT_EQ(0, tally.spurious);
 	ebb_disable();
 	for (pmc = MAX_PMC; pmc; pmc--)

@@ -83,17 +83,19 @@ TEST(e9_two_processes_keep_their_registers)
 
 	REQUIRE_EBB();
 	ASSERT_EQ(0, bind_to(nth_cpu(0)));
-	for (n = 0; n < 2; n++)
+	for (n = 0; n < 2; n++) {
 		ASSERT_EQ(0, child_start(&children[n], keep_state,
 					 (void *)(unsigned long)(n + 1)));
+	}
 	for (i = 0; i < ROUNDS; i++) {
 		for (n = 0; n < 2; n++) {
 			ASSERT_EQ(0, child_heard(&children[n]));
 			ASSERT_EQ(0, child_go(&children[n]));
 		}
 	}
-	for (n = 0; n < 2; n++)
+	for (n = 0; n < 2; n++) {
 		EXPECT_EQ(0, child_end(&children[n]));
+	}
 }
 
 TEST(e9_registers_stay_when_a_plain_task_runs_between)
@@ -205,17 +207,19 @@ TEST(e9_switched_out_in_the_handler)
 
 	REQUIRE_EBB();
 	ASSERT_EQ(0, bind_to(nth_cpu(0)));
-	for (n = 0; n < 2; n++)
+	for (n = 0; n < 2; n++) {
 		ASSERT_EQ(0, child_start(&children[n], be_switched_in_handler,
 					 NULL));
+	}
 	for (i = 0; i < ROUNDS; i++) {
 		for (n = 0; n < 2; n++) {
 			ASSERT_EQ(0, child_heard(&children[n]));
 			ASSERT_EQ(0, child_go(&children[n]));
 		}
 	}
-	for (n = 0; n < 2; n++)
+	for (n = 0; n < 2; n++) {
 		EXPECT_EQ(0, child_end(&children[n]));
+	}
 }
 
 static int moves;
@@ -452,9 +456,10 @@ TEST(e21_threads_have_their_own_ebbs)
 
 	REQUIRE_EBB();
 	ASSERT_EQ(0, pthread_barrier_init(&barrier, NULL, MANY));
-	for (i = 0; i < MANY; i++)
+	for (i = 0; i < MANY; i++) {
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, thread_work,
 					    &barrier));
+	}
 	for (i = 0; i < MANY; i++) {
 		ASSERT_EQ(0, pthread_join(threads[i], &result));
 		EXPECT_EQ(NULL, result);
@@ -689,8 +694,9 @@ TEST(e21_cpu_hotplug_loses_none)
 		wait_for_flow(flow, 40);
 	}
 	__atomic_store_n(&flow->stop, true, __ATOMIC_RELEASE);
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 4; i++) {
 		EXPECT_EQ(0, child_end(&children[i]));
+	}
 }
 
 TEST_HARNESS_MAIN

@@ -51,7 +51,6 @@
  * @pmcs: bit n set: PMCn is in use
  * @period: events between two EBBs
  * @hook: called first in the handler
- * @hold: leave the PMU as the exception left it, and do not re-arm
  */
 struct tally {
 	unsigned long count;
@@ -62,7 +61,6 @@ struct tally {
 	unsigned int pmcs;
 	unsigned int period;
 	void (*hook)(struct ebb_regs *regs);
-	bool hold;
 };
 
 extern __thread struct tally tally;
