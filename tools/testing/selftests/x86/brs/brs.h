@@ -21,32 +21,32 @@
 #define BRS_REGS	0xff0fffULL
 
 struct brs_sample {
-	uint64_t ip;
-	uint32_t pid, tid;
-	uint64_t count;		/* of the event, PERF_SAMPLE_READ */
-	uint64_t period;
-	uint64_t nr_chain;
-	uint64_t chain[128];
-	uint64_t nr;
+	__u64 ip;
+	__u32 pid, tid;
+	__u64 count;		/* of the event, PERF_SAMPLE_READ */
+	__u64 period;
+	__u64 nr_chain;
+	__u64 chain[128];
+	__u64 nr;
 	struct perf_branch_entry branch[64];
-	uint64_t nr_regs;
-	uint64_t regs[64];
+	__u64 nr_regs;
+	__u64 regs[64];
 };
 
 struct brs_event {
 	int fd;
-	uint64_t sample_type;
-	uint64_t regs_mask;
+	__u64 sample_type;
+	__u64 regs_mask;
 	struct perf_event_mmap_page *page;
 	size_t size;
 	/* what brs_next() met so far */
-	uint64_t lost, throttled, unthrottled;
+	__u64 lost, throttled, unthrottled;
 };
 
 bool brs_present(void);
 
 /* branch-brs with branch stacks, not started, of user and kernel */
-struct perf_event_attr brs_attr(uint64_t period);
+struct perf_event_attr brs_attr(__u64 period);
 int brs_try(struct perf_event_attr *attr, pid_t pid, int cpu, int group);
 int brs_open(struct brs_event *event, struct perf_event_attr *attr, pid_t pid, int cpu,
 	     unsigned int pages);
@@ -54,18 +54,18 @@ void brs_close(struct brs_event *event);
 void brs_start(struct brs_event *event);
 void brs_stop(struct brs_event *event);
 bool brs_next(struct brs_event *event, struct brs_sample *sample);
-uint64_t brs_count(int fd);
+__u64 brs_count(int fd);
 
 /* Code whose taken branches are known, see brs_code.S */
 struct brs_known {
-	uint64_t from, to;
-	uint64_t type;		/* PERF_BR_* */
+	__u64 from, to;
+	__u64 type;		/* PERF_BR_* */
 };
 
 #define BRS_MIX		8
 extern const struct brs_known brs_mix_branches[BRS_MIX];
 void brs_mix(long loops);
-int brs_mix_index(uint64_t from);
+int brs_mix_index(__u64 from);
 int brs_mix_breaks(const struct brs_sample *sample);
 
 #define BRS_CHAIN	4097	/* taken branches in one round of the chain */
@@ -80,31 +80,33 @@ extern const char brs_body_b_start[], brs_body_b_end[];
 void brs_body_a(long loops);
 void brs_body_b(long loops);
 
-static inline bool brs_is_kernel(uint64_t address)
+static inline bool brs_is_kernel(__u64 address)
 {
 	/* the last page stands for small negative numbers, not addresses */
 	return address >= 0xffff800000000000ULL && address < 0xfffffffffffff000ULL;
 }
 
-static inline bool brs_within(uint64_t address, const char *start, const char *end)
+static inline bool brs_within(__u64 address, const char *start, const char *end)
 {
 	return address >= (uintptr_t)start && address < (uintptr_t)end;
 }
 
 /* The kernel's functions by address, from /proc/kallsyms */
 bool brs_symbols_load(void);
-const char *brs_symbol(uint64_t address);
-bool brs_symbol_has(uint64_t address, const char *const *words);
+const char *brs_symbol(__u64 address);
+bool brs_symbol_has(__u64 address, const char *const *words);
 
 /* Files below /proc and /sys */
 bool brs_read_file(const char *path, char *text, size_t size);
 bool brs_write_file(const char *path, const char *text);
 void brs_pin(int cpu);
+bool brs_ping_pong(int cpu, int partner_cpu, long rounds);
 
 /* The sysctls that limit how often may be sampled, and how to put them back */
 struct brs_limits {
 	char rate[32], percent[32];
 };
+
 bool brs_limits_lift(struct brs_limits *saved);
 bool brs_limits_rate(struct brs_limits *saved, const char *rate);
 void brs_limits_restore(const struct brs_limits *saved);

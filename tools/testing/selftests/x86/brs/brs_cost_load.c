@@ -19,7 +19,7 @@ int main(int argc, char **argv)
 	struct brs_limits saved;
 	struct brs_sample s;
 	struct brs_event e;
-	uint64_t period;
+	__u64 period;
 	long loops;
 	int err;
 

@@ -10,53 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <sys/wait.h>
 
 #include "brs.h"
 
 #define MAX_CPUS	8
 
 /* primes, so that no round of the loop keeps in step */
-static const uint64_t periods[] = { 1009, 337, 101 };
-
-static void pass(int from, int to, long rounds, bool first, int cpu)
-{
-	char byte = 0;
-	long i;
-
-	brs_pin(cpu);
-	if (first && write(to, &byte, 1) != 1)
-		_exit(1);
-	for (i = 0; i < rounds; i++) {
-		if (read(from, &byte, 1) != 1)
-			break;
-		brs_mix(1 + i % 11);
-		if (write(to, &byte, 1) != 1)
-			break;
-	}
-}
-
-static void ping_pong(long rounds, int cpus)
-{
-	int to[2], back[2];
-	pid_t child;
-
-	if (pipe(to) || pipe(back))
-		exit(1);
-	child = fork();
-	if (!child) {
-		close(to[1]);
-		close(back[0]);
-		pass(to[0], back[1], rounds, false, cpus - 1);
-		_exit(0);
-	}
-	close(to[0]);
-	close(back[1]);
-	pass(back[0], to[1], rounds - 1, true, 0);
-	close(to[1]);
-	close(back[0]);
-	waitpid(child, NULL, 0);
-}
+static const __u64 periods[] = { 1009, 337, 101 };
 
 int main(int argc, char **argv)
 {
@@ -82,7 +42,8 @@ int main(int argc, char **argv)
 			}
 			brs_start(&e[cpu]);
 		}
-		ping_pong(rounds, cpus);
+		if (!brs_ping_pong(0, cpus - 1, rounds))
+			return 1;
 		for (cpu = 0; cpu < cpus; cpu++) {
 			brs_stop(&e[cpu]);
 			while (brs_next(&e[cpu], &s)) {
@@ -92,7 +53,7 @@ int main(int argc, char **argv)
 			brs_close(&e[cpu]);
 		}
 		printf("period %llu: %u stacks, %u of them full\n",
-		       (unsigned long long)periods[i], samples, full);
+		       periods[i], samples, full);
 	}
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "brs.h"
 
@@ -21,7 +22,7 @@ bool brs_present(void)
 	return !access(CPU_PMU "/events/branch-brs", R_OK);
 }
 
-struct perf_event_attr brs_attr(uint64_t period)
+struct perf_event_attr brs_attr(__u64 period)
 {
 	struct perf_event_attr attr = {
 		.type			= PERF_TYPE_RAW,
@@ -87,9 +88,9 @@ void brs_stop(struct brs_event *event)
 	ioctl(event->fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-uint64_t brs_count(int fd)
+__u64 brs_count(int fd)
 {
-	uint64_t count = 0;
+	__u64 count = 0;
 
 	if (read(fd, &count, sizeof(count)) != sizeof(count))
 		return 0;
@@ -98,19 +99,19 @@ uint64_t brs_count(int fd)
 
 /* A reader of one record's words; the record has been copied out of the ring. */
 struct words {
-	const uint64_t *at, *end;
+	const __u64 *at, *end;
 };
 
-static uint64_t take(struct words *w)
+static __u64 take(struct words *w)
 {
 	return w->at < w->end ? *w->at++ : 0;
 }
 
-static void take_array(struct words *w, void *to, size_t room, uint64_t nr, size_t words_each)
+static void take_array(struct words *w, void *to, size_t room, __u64 nr, size_t words_each)
 {
-	uint64_t n = nr * words_each;
+	__u64 n = nr * words_each;
 
-	if (n > (uint64_t)(w->end - w->at))
+	if (n > (__u64)(w->end - w->at))
 		n = w->end - w->at;
 	memcpy(to, w->at, (n * 8 < room) ? n * 8 : room);
 	w->at += n;
@@ -119,7 +120,7 @@ static void take_array(struct words *w, void *to, size_t room, uint64_t nr, size
 /* In the order that perf_event.h has for PERF_RECORD_SAMPLE */
 static void decode(const struct brs_event *event, struct words *w, struct brs_sample *s)
 {
-	uint64_t type = event->sample_type, both;
+	__u64 type = event->sample_type, both;
 
 	memset(s, 0, sizeof(*s));
 	if (type & PERF_SAMPLE_IP)
@@ -157,11 +158,11 @@ bool brs_next(struct brs_event *event, struct brs_sample *sample)
 {
 	size_t room = event->size - getpagesize();
 	const char *ring = (const char *)event->page + getpagesize();
-	static uint64_t record[8192];
+	static __u64 record[8192];
 
 	for (;;) {
-		uint64_t head = __atomic_load_n(&event->page->data_head, __ATOMIC_ACQUIRE);
-		uint64_t tail = event->page->data_tail;
+		__u64 head = __atomic_load_n(&event->page->data_head, __ATOMIC_ACQUIRE);
+		__u64 tail = event->page->data_tail;
 		struct perf_event_header header;
 		struct words w;
 		size_t i;
@@ -194,7 +195,7 @@ bool brs_next(struct brs_event *event, struct brs_sample *sample)
 }
 
 /* Which branch of brs_mix() starts there, -1 if none does */
-int brs_mix_index(uint64_t from)
+int brs_mix_index(__u64 from)
 {
 	int i;
 
@@ -213,7 +214,7 @@ int brs_mix_index(uint64_t from)
 int brs_mix_breaks(const struct brs_sample *s)
 {
 	int breaks = 0;
-	uint64_t i;
+	__u64 i;
 
 	for (i = 0; i < s->nr; i++) {
 		int this = brs_mix_index(s->branch[i].from);
@@ -228,7 +229,7 @@ int brs_mix_breaks(const struct brs_sample *s)
 }
 
 static struct symbol {
-	uint64_t start;
+	__u64 start;
 	char *name;
 } *symbols;
 static size_t nr_symbols;
@@ -269,7 +270,7 @@ bool brs_symbols_load(void)
 	return nr_symbols;
 }
 
-const char *brs_symbol(uint64_t address)
+const char *brs_symbol(__u64 address)
 {
 	size_t low = 0, high = nr_symbols;
 
@@ -285,7 +286,7 @@ const char *brs_symbol(uint64_t address)
 }
 
 /* Whether the name of the kernel function there has one of the words in it */
-bool brs_symbol_has(uint64_t address, const char *const *words)
+bool brs_symbol_has(__u64 address, const char *const *words)
 {
 	const char *name;
 
@@ -333,9 +334,58 @@ void brs_pin(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
+/* Send a byte back and forth, and run a little between */
+static bool pass_byte(int from, int to, bool first, long rounds)
+{
+	char byte = 0;
+	long i;
+
+	if (first && write(to, &byte, 1) != 1)
+		return false;
+	for (i = 0; i < rounds; i++) {
+		if (read(from, &byte, 1) != 1)
+			return false;
+		brs_mix(1 + i % 11);
+		if ((!first || i + 1 < rounds) && write(to, &byte, 1) != 1)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Two tasks on two CPUs wait for each other, so that each CPU goes idle in each
+ * round.  False if that did not go well.
+ */
+bool brs_ping_pong(int cpu, int partner_cpu, long rounds)
+{
+	int to[2], back[2], status = -1;
+	pid_t child;
+	bool done;
+
+	if (pipe(to) || pipe(back))
+		return false;
+	child = fork();
+	if (!child) {
+		close(to[1]);
+		close(back[0]);
+		brs_pin(partner_cpu);
+		_exit(!pass_byte(to[0], back[1], false, rounds));
+	}
+	close(to[0]);
+	close(back[1]);
+	brs_pin(cpu);
+	done = child > 0 && pass_byte(back[0], to[1], true, rounds);
+	close(to[1]);
+	close(back[0]);
+	if (child > 0)
+		waitpid(child, &status, 0);
+	return done && !status;
+}
+
 /* The rate cannot be written while the percentage is 0, so it comes first. */
 bool brs_limits_rate(struct brs_limits *saved, const char *rate)
 {
+	memset(saved, 0, sizeof(*saved));
 	return brs_read_file(SYSCTL_RATE, saved->rate, sizeof(saved->rate)) &&
 	       brs_read_file(SYSCTL_PERCENT, saved->percent, sizeof(saved->percent)) &&
 	       brs_write_file(SYSCTL_PERCENT, "25") &&
@@ -350,6 +400,8 @@ bool brs_limits_lift(struct brs_limits *saved)
 
 void brs_limits_restore(const struct brs_limits *saved)
 {
+	if (!saved->rate[0])
+		return;
 	brs_write_file(SYSCTL_PERCENT, "25");
 	brs_write_file(SYSCTL_RATE, saved->rate);
 	brs_write_file(SYSCTL_PERCENT, saved->percent);

@@ -10,6 +10,8 @@
 
 #include "brs_test.h"
 
+BRS_WITHOUT_LIMITS
+
 /* Opens for this task and closes again; returns 0 or a negative error number. */
 static int try_open(struct perf_event_attr *attr)
 {
@@ -23,90 +25,154 @@ static int try_open(struct perf_event_attr *attr)
 
 FIXTURE(attribute)
 {
+	struct perf_event_attr attr;
 };
 
 FIXTURE_VARIANT(attribute)
 {
-	uint64_t period;
-	uint64_t freq, precise;
-	uint64_t branches;		/* more PERF_SAMPLE_BRANCH_* */
-	uint64_t exclude_user, exclude_kernel, exclude_hv;
-	uint64_t inherit, pinned, exclusive;
+	__u64 period;
+	__u64 freq, precise;
+	__u64 branches;		/* more PERF_SAMPLE_BRANCH_* */
+	__u64 exclude_user, exclude_kernel, exclude_hv;
+	__u64 inherit, pinned, exclusive;
 	int expected;
 };
 
 FIXTURE_SETUP(attribute)
 {
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+
+	self->attr = brs_attr(variant->period);
+	self->attr.freq = variant->freq;
+	self->attr.precise_ip = variant->precise;
+	self->attr.branch_sample_type |= variant->branches;
+	if (variant->branches == PERF_SAMPLE_BRANCH_CALL_STACK)
+		self->attr.branch_sample_type |= PERF_SAMPLE_BRANCH_USER;
+	self->attr.exclude_user = variant->exclude_user;
+	self->attr.exclude_kernel = variant->exclude_kernel;
+	self->attr.exclude_hv = variant->exclude_hv;
+	self->attr.inherit = variant->inherit;
+	self->attr.pinned = variant->pinned;
+	self->attr.exclusive = variant->exclusive;
 }
 
 FIXTURE_TEARDOWN(attribute)
 {
 }
 
-#define CASE(_name, _expected, ...)						\
-	FIXTURE_VARIANT_ADD(attribute, _name) {					\
-		.expected = _expected, ##__VA_ARGS__				\
-	}
+FIXTURE_VARIANT_ADD(attribute, plain) {
+	.period = 10007, .expected = 0,
+};
 
-CASE(plain, 0, .period = 10007);
-CASE(period_0, -EINVAL, .period = 0);
-CASE(period_1, -EINVAL, .period = 1);
-CASE(period_16, -EINVAL, .period = 16);
-CASE(period_17, 0, .period = 17);
-CASE(period_2_to_47, 0, .period = 1ULL << 47);
-CASE(period_2_to_63_less_1, 0, .period = (1ULL << 63) - 1);
-CASE(period_2_to_63, -EINVAL, .period = 1ULL << 63);
-CASE(frequency, -EINVAL, .period = 1000, .freq = 1);
-CASE(precise_3, -EOPNOTSUPP, .period = 10007, .precise = 3);
-CASE(call_stack, -EOPNOTSUPP, .period = 10007, .branches = PERF_SAMPLE_BRANCH_CALL_STACK);
-CASE(in_tx, -EOPNOTSUPP, .period = 10007, .branches = PERF_SAMPLE_BRANCH_IN_TX);
-CASE(no_tx, -EOPNOTSUPP, .period = 10007, .branches = PERF_SAMPLE_BRANCH_NO_TX);
-CASE(abort_tx, -EOPNOTSUPP, .period = 10007, .branches = PERF_SAMPLE_BRANCH_ABORT_TX);
-CASE(only_user, 0, .period = 10007, .exclude_kernel = 1);
-CASE(only_kernel, 0, .period = 10007, .exclude_user = 1);
-CASE(neither_user_nor_kernel, -EOPNOTSUPP, .period = 10007, .exclude_user = 1, .exclude_kernel = 1);
-CASE(no_hypervisor, 0, .period = 10007, .exclude_hv = 1);
-CASE(user_branches, 0, .period = 10007, .branches = PERF_SAMPLE_BRANCH_USER);
-CASE(kernel_branches, 0, .period = 10007, .branches = PERF_SAMPLE_BRANCH_KERNEL);
-CASE(no_flags, 0, .period = 10007, .branches = PERF_SAMPLE_BRANCH_NO_FLAGS);
-CASE(no_cycles, 0, .period = 10007, .branches = PERF_SAMPLE_BRANCH_NO_CYCLES);
-CASE(inherited, 0, .period = 10007, .inherit = 1);
-CASE(pinned, 0, .period = 10007, .pinned = 1);
-CASE(exclusive, 0, .period = 10007, .exclusive = 1);
+FIXTURE_VARIANT_ADD(attribute, period_0) {
+	.period = 0, .expected = -EINVAL,
+};
 
-static struct perf_event_attr attr_of(const FIXTURE_VARIANT(attribute) *variant)
-{
-	struct perf_event_attr attr = brs_attr(variant->period);
+FIXTURE_VARIANT_ADD(attribute, period_1) {
+	.period = 1, .expected = -EINVAL,
+};
 
-	attr.freq = variant->freq;
-	attr.precise_ip = variant->precise;
-	attr.branch_sample_type |= variant->branches;
-	if (variant->branches == PERF_SAMPLE_BRANCH_CALL_STACK)
-		attr.branch_sample_type |= PERF_SAMPLE_BRANCH_USER;
-	attr.exclude_user = variant->exclude_user;
-	attr.exclude_kernel = variant->exclude_kernel;
-	attr.exclude_hv = variant->exclude_hv;
-	attr.inherit = variant->inherit;
-	attr.pinned = variant->pinned;
-	attr.exclusive = variant->exclusive;
-	return attr;
-}
+FIXTURE_VARIANT_ADD(attribute, period_16) {
+	.period = 16, .expected = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(attribute, period_17) {
+	.period = 17, .expected = 0,
+};
+
+FIXTURE_VARIANT_ADD(attribute, period_2_to_47) {
+	.period = 1ULL << 47, .expected = 0,
+};
+
+FIXTURE_VARIANT_ADD(attribute, period_2_to_63_less_1) {
+	.period = (1ULL << 63) - 1, .expected = 0,
+};
+
+FIXTURE_VARIANT_ADD(attribute, period_2_to_63) {
+	.period = 1ULL << 63, .expected = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(attribute, frequency) {
+	.period = 1000, .freq = 1, .expected = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(attribute, precise_3) {
+	.period = 10007, .precise = 3, .expected = -EOPNOTSUPP,
+};
+
+FIXTURE_VARIANT_ADD(attribute, call_stack) {
+	.period = 10007, .branches = PERF_SAMPLE_BRANCH_CALL_STACK, .expected = -EOPNOTSUPP,
+};
+
+FIXTURE_VARIANT_ADD(attribute, in_tx) {
+	.period = 10007, .branches = PERF_SAMPLE_BRANCH_IN_TX, .expected = -EOPNOTSUPP,
+};
+
+FIXTURE_VARIANT_ADD(attribute, no_tx) {
+	.period = 10007, .branches = PERF_SAMPLE_BRANCH_NO_TX, .expected = -EOPNOTSUPP,
+};
+
+FIXTURE_VARIANT_ADD(attribute, abort_tx) {
+	.period = 10007, .branches = PERF_SAMPLE_BRANCH_ABORT_TX, .expected = -EOPNOTSUPP,
+};
+
+FIXTURE_VARIANT_ADD(attribute, only_user) {
+	.period = 10007, .exclude_kernel = 1, .expected = 0,
+};
+
+FIXTURE_VARIANT_ADD(attribute, only_kernel) {
+	.period = 10007, .exclude_user = 1, .expected = 0,
+};
+
+FIXTURE_VARIANT_ADD(attribute, neither_user_nor_kernel) {
+	.period = 10007, .exclude_user = 1, .exclude_kernel = 1, .expected = -EOPNOTSUPP,
+};
+
+FIXTURE_VARIANT_ADD(attribute, no_hypervisor) {
+	.period = 10007, .exclude_hv = 1, .expected = 0,
+};
+
+FIXTURE_VARIANT_ADD(attribute, user_branches) {
+	.period = 10007, .branches = PERF_SAMPLE_BRANCH_USER, .expected = 0,
+};
+
+FIXTURE_VARIANT_ADD(attribute, kernel_branches) {
+	.period = 10007, .branches = PERF_SAMPLE_BRANCH_KERNEL, .expected = 0,
+};
+
+FIXTURE_VARIANT_ADD(attribute, no_flags) {
+	.period = 10007, .branches = PERF_SAMPLE_BRANCH_NO_FLAGS, .expected = 0,
+};
+
+FIXTURE_VARIANT_ADD(attribute, no_cycles) {
+	.period = 10007, .branches = PERF_SAMPLE_BRANCH_NO_CYCLES, .expected = 0,
+};
+
+FIXTURE_VARIANT_ADD(attribute, inherited) {
+	.period = 10007, .inherit = 1, .expected = 0,
+};
+
+FIXTURE_VARIANT_ADD(attribute, pinned) {
+	.period = 10007, .pinned = 1, .expected = 0,
+};
+
+FIXTURE_VARIANT_ADD(attribute, exclusive) {
+	.period = 10007, .exclusive = 1, .expected = 0,
+};
 
 TEST_F(attribute, b3_open_for_a_task)
 {
-	struct perf_event_attr attr = attr_of(variant);
-
-	EXPECT_EQ(variant->expected, try_open(&attr));
+	EXPECT_EQ(variant->expected, try_open(&self->attr));
 }
 
 TEST_F(attribute, b3_open_for_a_cpu)
 {
-	struct perf_event_attr attr = attr_of(variant);
 	int fd;
 
-	REQUIRE_ROOT();
-	fd = brs_try(&attr, -1, 0, -1);
+	if (geteuid())
+		SKIP(return, "needs root");
+	fd = brs_try(&self->attr, -1, 0, -1);
 	EXPECT_EQ(variant->expected, fd < 0 ? fd : 0);
 	if (fd >= 0)
 		close(fd);
@@ -115,11 +181,12 @@ TEST_F(attribute, b3_open_for_a_cpu)
 /* Without a branch stack none of the rules of BRS hold for the same event. */
 TEST(b3_no_rule_without_a_stack)
 {
-	static const uint64_t periods[] = { 0, 1, 16, 17 };
+	static const __u64 periods[] = { 0, 1, 16, 17 };
 	struct perf_event_attr attr;
 	size_t i;
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	for (i = 0; i < ARRAY_LEN(periods); i++) {
 		attr = brs_attr(periods[i]);
 		attr.sample_type &= ~PERF_SAMPLE_BRANCH_STACK;
@@ -131,7 +198,7 @@ TEST(b3_no_rule_without_a_stack)
 	EXPECT_EQ(0, try_open(&attr));
 }
 
-static int change_period(int fd, uint64_t period)
+static int change_period(int fd, __u64 period)
 {
 	return ioctl(fd, PERF_EVENT_IOC_PERIOD, &period) ? -errno : 0;
 }
@@ -141,7 +208,8 @@ TEST(b3_period_change_is_held_to_the_rule)
 	struct perf_event_attr attr = brs_attr(10007);
 	int fd;
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	fd = brs_try(&attr, 0, -1, -1);
 	ASSERT_GE(fd, 0);
 	EXPECT_EQ(-EINVAL, change_period(fd, 0));
@@ -160,7 +228,8 @@ TEST(b3_period_change_of_a_running_event)
 	struct brs_sample s;
 	struct brs_event e;
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 512));
 	brs_start(&e);
@@ -186,7 +255,8 @@ TEST(b4_two_events_in_one_group_are_refused)
 	struct perf_event_attr attr = brs_attr(10007);
 	int leader, fd;
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	leader = brs_try(&attr, 0, -1, -1);
 	ASSERT_GE(leader, 0);
 	attr.disabled = 0;
@@ -205,7 +275,8 @@ TEST(b4_group_with_others_is_fine)
 	};
 	int leader, member[5], i;
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	leader = brs_try(&attr, 0, -1, -1);
 	ASSERT_GE(leader, 0);
 	/* six counters: five are left, whatever they count */
@@ -228,7 +299,8 @@ TEST(b4_event_of_two_counters_is_tied_too)
 	struct perf_event_attr attr = brs_attr(10007);
 	int leader, fd;
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	pair.config = FLOPS | 0xff00;
 	leader = brs_try(&pair, 0, -1, -1);
 	ASSERT_GE(leader, 0);
@@ -245,8 +317,10 @@ TEST(b4_task_and_cpu_events_open_side_by_side)
 	struct perf_event_attr attr = brs_attr(10007);
 	int task, cpu;
 
-	REQUIRE_BRS();
-	REQUIRE_ROOT();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
 	task = brs_try(&attr, 0, -1, -1);
 	cpu = brs_try(&attr, -1, 0, -1);
 	EXPECT_GE(task, 0);

@@ -9,6 +9,9 @@
 
 #include "brs_test.h"
 
+/* The default: what cannot be sampled is throttled */
+BRS_LIMITS("100000")
+
 #define INSTRUCTIONS	0xc0
 
 /*
@@ -27,25 +30,24 @@ FIXTURE(period)
 
 FIXTURE_VARIANT(period)
 {
-	uint64_t period;
+	__u64 period;
 	long loops;
 };
 
-#define PERIOD(_period, _loops)							\
-	FIXTURE_VARIANT_ADD(period, of_##_period) { .period = _period, .loops = _loops }
-
-PERIOD(17, 400);
-PERIOD(50, 1000);
-PERIOD(100, 1500);
-PERIOD(250, 3000);
-PERIOD(280, 3000);
-PERIOD(295, 3000);
-PERIOD(1009, 8000);
+FIXTURE_VARIANT_ADD(period, of_17) { .period = 17, .loops = 400 };
+FIXTURE_VARIANT_ADD(period, of_50) { .period = 50, .loops = 1000 };
+FIXTURE_VARIANT_ADD(period, of_100) { .period = 100, .loops = 1500 };
+FIXTURE_VARIANT_ADD(period, of_250) { .period = 250, .loops = 3000 };
+FIXTURE_VARIANT_ADD(period, of_280) { .period = 280, .loops = 3000 };
+FIXTURE_VARIANT_ADD(period, of_295) { .period = 295, .loops = 3000 };
+FIXTURE_VARIANT_ADD(period, of_1009) { .period = 1009, .loops = 8000 };
 
 FIXTURE_SETUP(period)
 {
-	REQUIRE_BRS();
-	REQUIRE_ROOT();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
 }
 
 FIXTURE_TEARDOWN(period)
@@ -80,7 +82,7 @@ TEST_F(period, b9_stacks_are_full)
 TEST_F(period, b9_no_more_samples_than_periods)
 {
 	struct perf_event_attr attr = brs_attr(variant->period);
-	uint64_t samples = 0, count;
+	__u64 samples = 0, count;
 	struct brs_sample s;
 	struct brs_event e;
 
@@ -96,7 +98,7 @@ TEST_F(period, b9_no_more_samples_than_periods)
 	count = brs_count(e.fd);
 	brs_close(&e);
 	TH_LOG("%llu samples of %llu branches",
-	       (unsigned long long)samples, (unsigned long long)count);
+	       samples, count);
 	EXPECT_GT(samples, 50);
 	EXPECT_LE(samples, count / variant->period + 1);
 }
@@ -104,7 +106,7 @@ TEST_F(period, b9_no_more_samples_than_periods)
 TEST_F(period, b9_user_stacks_are_exact)
 {
 	struct perf_event_attr attr = brs_attr(variant->period);
-	unsigned int samples = 0, inside = 0;
+	unsigned int samples = 0, exact = 0;
 	struct brs_sample s;
 	struct brs_event e;
 
@@ -119,57 +121,68 @@ TEST_F(period, b9_user_stacks_are_exact)
 
 		samples++;
 		EXPECT_LE(breaks, 0);
-		inside += !breaks && s.nr == BRS_DEPTH;
+		/* the kernel's part of a stack is filtered out */
+		exact += !breaks && s.nr >= BRS_DEPTH / 2;
 	}
 	brs_close(&e);
-	TH_LOG("%u samples, %u of them full and exact", samples, inside);
+	TH_LOG("%u samples, %u of them exact and at least half full", samples, exact);
 	EXPECT_GT(samples, 100);
-	EXPECT_GE(inside * 100, samples * 95);
+	EXPECT_GE(exact * 100, samples * 95);
 }
 
-TEST_F(period, b10_no_entry_of_the_interrupt)
+TEST(b10_no_entry_of_the_interrupt)
 {
-	struct perf_event_attr attr = brs_attr(variant->period);
 	unsigned int samples = 0, own = 0;
 	const char *example = NULL;
 	struct brs_sample s;
 	struct brs_event e;
-	uint64_t i;
+	__u64 period, i;
 
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
 	if (!brs_symbols_load())
 		SKIP(return, "/proc/kallsyms has no addresses");
-	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 4096));
-	brs_start(&e);
-	brs_mixed_calls(variant->loops);
-	brs_stop(&e);
 
-	while (brs_next(&e, &s)) {
-		bool found = false;
+	/* about as many branches as a handler has, whatever their exact number is */
+	for (period = 151; period <= 401; period += 10) {
+		struct perf_event_attr attr = brs_attr(period);
 
-		for (i = 0; i < s.nr; i++) {
-			if (brs_symbol_has(s.branch[i].from, nmi_functions)) {
-				example = brs_symbol(s.branch[i].from);
-				found = true;
+		ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
+		brs_start(&e);
+		brs_mixed_calls(300);
+		brs_stop(&e);
+
+		while (brs_next(&e, &s)) {
+			bool found = false;
+
+			for (i = 0; i < s.nr; i++) {
+				if (brs_symbol_has(s.branch[i].from, nmi_functions)) {
+					example = brs_symbol(s.branch[i].from);
+					found = true;
+				}
 			}
+			samples++;
+			own += found;
 		}
-		samples++;
-		own += found;
+		brs_close(&e);
 	}
-	brs_close(&e);
 	TH_LOG("%u of %u stacks have the interrupt in them%s%s", own, samples,
 	       example ? ", as " : "", example ? example : "");
-	EXPECT_GT(samples, 50);
+	EXPECT_GT(samples, 500);
 	EXPECT_EQ(0, own);
 }
 
 FIXTURE(beside)
 {
+	struct brs_limits limits;
 };
 
 FIXTURE_VARIANT(beside)
 {
-	uint64_t config;
-	uint64_t period;
+	__u64 config;
+	__u64 period;
 };
 
 FIXTURE_VARIANT_ADD(beside, instructions_2003) {
@@ -182,11 +195,17 @@ FIXTURE_VARIANT_ADD(beside, branches_401) {
 
 FIXTURE_SETUP(beside)
 {
-	REQUIRE_BRS();
+	memset(&self->limits, 0, sizeof(self->limits));
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
+	ASSERT_TRUE(brs_limits_lift(&self->limits));
 }
 
 FIXTURE_TEARDOWN(beside)
 {
+	brs_limits_restore(&self->limits);
 }
 
 struct tally {
@@ -195,16 +214,15 @@ struct tally {
 
 /* @work is sampled by BRS and by another event, on another counter */
 static struct tally record_beside(struct __test_metadata *_metadata,
-				  const FIXTURE_VARIANT(beside) *variant,
-				  bool user_only, void (*work)(long), long loops)
+				  __u64 config, __u64 period, bool user_only, void (*work)(long), long loops)
 {
-	struct perf_event_attr attr = brs_attr(1009), other = brs_attr(variant->period);
+	struct perf_event_attr attr = brs_attr(1009), other = brs_attr(period);
 	struct brs_event e, o;
 	struct tally t = {};
 	struct brs_sample s;
 	int err;
 
-	other.config = variant->config;
+	other.config = config;
 	other.sample_type = PERF_SAMPLE_IP;
 	other.branch_sample_type = 0;
 	attr.exclude_kernel = user_only;
@@ -243,8 +261,8 @@ TEST_F(beside, b11_kernel_and_user_stacks_are_full)
 {
 	struct tally t;
 
-	REQUIRE_ROOT();
-	t = record_beside(_metadata, variant, false, brs_mixed_calls, 6000);
+	t = record_beside(_metadata, variant->config, variant->period,
+			  false, brs_mixed_calls, 6000);
 	EXPECT_GT(t.samples, 100);
 	EXPECT_GT(t.others, 100);
 	EXPECT_GE(t.full * 100, t.samples * 99);
@@ -254,7 +272,8 @@ TEST_F(beside, b11_user_stacks_are_exact)
 {
 	struct tally t;
 
-	t = record_beside(_metadata, variant, true, brs_mix, 100000);
+	t = record_beside(_metadata, variant->config, variant->period,
+			  true, brs_mix, 100000);
 	EXPECT_GT(t.samples, 500);
 	EXPECT_GT(t.others, 500);
 	EXPECT_GE(t.exact * 100, t.samples * 98);
@@ -266,7 +285,8 @@ TEST_F(beside, b11_period_is_kept)
 	struct tally t;
 
 	/* 800000 branches */
-	t = record_beside(_metadata, variant, true, brs_mix, 100000);
+	t = record_beside(_metadata, variant->config, variant->period,
+			  true, brs_mix, 100000);
 	EXPECT_GE(t.samples, 785);
 	EXPECT_LE(t.samples, 800);
 }

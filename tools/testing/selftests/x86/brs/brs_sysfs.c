@@ -49,7 +49,8 @@ static bool logged(const char *text)
 
 TEST(b1_cpuinfo_has_brs)
 {
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	EXPECT_TRUE(cpu_flag("brs"));
 }
 
@@ -73,7 +74,8 @@ TEST(b1_caps_has_the_depth)
 {
 	char text[64];
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	ASSERT_TRUE(brs_read_file(CPU_PMU "/caps/branches", text, sizeof(text)));
 	EXPECT_STREQ("16", text);
 }
@@ -82,15 +84,18 @@ TEST(b1_event_is_taken_branches)
 {
 	char text[64];
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	ASSERT_TRUE(brs_read_file(CPU_PMU "/events/branch-brs", text, sizeof(text)));
 	EXPECT_STREQ("event=0xc4", text);
 }
 
 TEST(b1_log_has_the_depth)
 {
-	REQUIRE_BRS();
-	REQUIRE_ROOT();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
 	EXPECT_TRUE(logged("16-deep BRS"));
 }
 

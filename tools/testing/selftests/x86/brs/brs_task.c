@@ -20,12 +20,14 @@
 
 #include "brs_test.h"
 
+BRS_LIMITS("100000")
+
 #define SIBLING_CPU	1
 #define ONLINE		"/sys/devices/system/cpu/cpu1/online"
 
 /* What an event's read() gives with the times */
 struct times {
-	uint64_t count, enabled, running;
+	__u64 count, enabled, running;
 };
 
 #define TIMES	(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
@@ -68,7 +70,8 @@ TEST(b4_two_events_take_turns)
 	struct brs_event e1, e2;
 	int round;
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	attr1.exclude_kernel = 1;
 	attr2.exclude_kernel = 1;
 	attr1.read_format = TIMES;
@@ -112,8 +115,10 @@ TEST(b4_two_sessions_on_two_cpus)
 	struct tally t;
 	int cpu;
 
-	REQUIRE_BRS();
-	REQUIRE_ROOT();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "needs two CPUs");
 	attr.exclude_kernel = 1;
@@ -151,42 +156,6 @@ static const char *const interrupt_entries[] = {
 	"asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi", "irq_entries_start", NULL
 };
 
-/* A pair of tasks on @cpu: each waits for the other, so that the CPU is idle often. */
-static void ping_pong(struct __test_metadata *_metadata, int cpu, int partner_cpu, long rounds)
-{
-	int to[2], back[2];
-	char byte = 0;
-	pid_t child;
-	long i;
-
-	ASSERT_EQ(0, pipe(to));
-	ASSERT_EQ(0, pipe(back));
-	child = fork();
-	if (!child) {
-		brs_pin(partner_cpu);
-		for (i = 0; i < rounds; i++) {
-			if (read(to[0], &byte, 1) != 1)
-				_exit(1);
-			brs_mix(20);
-			if (write(back[1], &byte, 1) != 1)
-				_exit(1);
-		}
-		_exit(0);
-	}
-	ASSERT_GT(child, 0);
-	brs_pin(cpu);
-	for (i = 0; i < rounds; i++) {
-		ASSERT_EQ(1, write(to[1], &byte, 1));
-		brs_mix(20 + i % 7);
-		ASSERT_EQ(1, read(back[0], &byte, 1));
-	}
-	waitpid(child, NULL, 0);
-	close(to[0]);
-	close(to[1]);
-	close(back[0]);
-	close(back[1]);
-}
-
 TEST(b13_no_stack_crosses_idle)
 {
 	struct perf_event_attr attr = brs_attr(337);
@@ -194,8 +163,10 @@ TEST(b13_no_stack_crosses_idle)
 	struct brs_event e[2];
 	struct brs_sample s;
 
-	REQUIRE_BRS();
-	REQUIRE_ROOT();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "needs two CPUs");
 	if (!brs_symbols_load())
@@ -204,16 +175,21 @@ TEST(b13_no_stack_crosses_idle)
 		ASSERT_EQ(0, brs_open(&e[cpu], &attr, -1, cpu, 4096));
 		brs_start(&e[cpu]);
 	}
-	ping_pong(_metadata, 0, 1, 3000);
+	EXPECT_TRUE(brs_ping_pong(0, 1, 3000));
 	for (cpu = 0; cpu < 2; cpu++) {
 		brs_stop(&e[cpu]);
 		while (brs_next(&e[cpu], &s)) {
 			bool found = false;
 
-			/* the interrupt that ends HLT: BRS was on while the CPU was halted */
-			for (i = 0; i < s.nr; i++)
+			/*
+			 * An interrupt of the idle function: BRS was on in HLT.
+			 * Unless one has just returned there: then the next one
+			 * was waiting, and HLT was over.
+			 */
+			for (i = 0; i + 1 < s.nr; i++)
 				found |= brs_symbol_has(s.branch[i].from, idle_functions) &&
-					 brs_symbol_has(s.branch[i].to, interrupt_entries);
+					 brs_symbol_has(s.branch[i].to, interrupt_entries) &&
+					 s.branch[i].from != s.branch[i + 1].to;
 			samples++;
 			across += found;
 		}
@@ -231,15 +207,17 @@ TEST(b13_stacks_are_full_beside_idle)
 	struct brs_event e[2];
 	struct brs_sample s;
 
-	REQUIRE_BRS();
-	REQUIRE_ROOT();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "needs two CPUs");
 	for (cpu = 0; cpu < 2; cpu++) {
 		ASSERT_EQ(0, brs_open(&e[cpu], &attr, -1, cpu, 1024));
 		brs_start(&e[cpu]);
 	}
-	ping_pong(_metadata, 0, 1, 3000);
+	EXPECT_TRUE(brs_ping_pong(0, 1, 3000));
 	for (cpu = 0; cpu < 2; cpu++) {
 		brs_stop(&e[cpu]);
 		while (brs_next(&e[cpu], &s)) {
@@ -260,7 +238,7 @@ struct places {
 static void place(const struct brs_sample *s, struct places *p)
 {
 	bool a = false, b = false;
-	uint64_t i;
+	__u64 i;
 
 	for (i = 0; i < s->nr; i++) {
 		a |= brs_within(s->branch[i].from, brs_body_a_start, brs_body_a_end);
@@ -305,7 +283,8 @@ TEST(b14_task_event_has_no_entry_of_another_task)
 	struct brs_sample s;
 	struct brs_event e;
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
 	brs_start(&e);
@@ -326,8 +305,10 @@ TEST(b14_task_event_of_both_privileges)
 	struct brs_sample s;
 	struct brs_event e;
 
-	REQUIRE_BRS();
-	REQUIRE_ROOT();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 4096));
 	brs_start(&e);
 	take_turns(_metadata, 3000);
@@ -348,8 +329,10 @@ TEST(b14_cpu_event_names_the_task_of_the_entries)
 	struct brs_sample s;
 	struct brs_event e;
 
-	REQUIRE_BRS();
-	REQUIRE_ROOT();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, -1, 0, 4096));
 	brs_start(&e);
@@ -361,7 +344,7 @@ TEST(b14_cpu_event_names_the_task_of_the_entries)
 		place(&s, &p);
 		if (!p.a && !p.b)
 			continue;
-		if ((p.a && s.pid != (uint32_t)self) || (p.b && s.pid != (uint32_t)other))
+		if ((p.a && s.pid != (__u32)self) || (p.b && s.pid != (__u32)other))
 			wrong++;
 		else
 			right++;
@@ -378,8 +361,10 @@ TEST(b14_cpu_and_task_events_together)
 	struct brs_event task, cpu;
 	struct tally t;
 
-	REQUIRE_BRS();
-	REQUIRE_ROOT();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
 	brs_pin(0);
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&task, &attr, 0, -1, 256));
@@ -387,7 +372,7 @@ TEST(b14_cpu_and_task_events_together)
 	brs_start(&cpu);
 	brs_start(&task);
 	brs_mix(100000);
-	/* the CPU's event comes first; when it is gone, the task's has its turn */
+	/* the CPU's comes first; the task's has its turn when the scheduler looks again */
 	brs_stop(&cpu);
 	brs_mix(100000);
 	brs_stop(&task);
@@ -395,7 +380,7 @@ TEST(b14_cpu_and_task_events_together)
 	EXPECT_GE(t.exact, 700);
 	EXPECT_EQ(0, t.wrong);
 	t = drain(&task);
-	EXPECT_GE(t.exact, 700);
+	EXPECT_GE(t.exact, 200);
 	EXPECT_EQ(0, t.wrong);
 	brs_close(&cpu);
 	brs_close(&task);
@@ -409,8 +394,10 @@ FIXTURE(hotplug)
 FIXTURE_SETUP(hotplug)
 {
 	self->there = false;
-	REQUIRE_BRS();
-	REQUIRE_ROOT();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
 	if (!brs_write_file(ONLINE, "1"))
 		SKIP(return, "needs a second CPU that can be taken offline");
 	self->there = true;
@@ -512,7 +499,8 @@ TEST(b16_pinned_event_has_the_counter)
 	struct brs_event pinned, other;
 	struct times t;
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	attr.exclude_kernel = 1;
 	attr.read_format = TIMES;
 	ASSERT_EQ(0, brs_open(&other, &attr, 0, -1, 256));
@@ -539,7 +527,8 @@ TEST(b16_exclusive_event_is_alone)
 	struct perf_event_attr attr = brs_attr(10007);
 	struct brs_event e;
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	attr.exclude_kernel = 1;
 	attr.exclusive = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 256));
@@ -558,10 +547,11 @@ TEST(b16_group_counts_beside_the_stacks)
 		.exclude_kernel = 1,
 	};
 	struct brs_event e;
-	uint64_t count;
+	__u64 count;
 	int fd;
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 256));
 	fd = brs_try(&member, 0, -1, e.fd);
@@ -585,7 +575,8 @@ TEST(b16_inherited_by_children)
 	pid_t child;
 	int i;
 
-	REQUIRE_BRS();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
 	brs_pin(0);
 	attr.exclude_kernel = 1;
 	attr.inherit = 1;
@@ -614,15 +605,16 @@ FIXTURE(slow_rate)
 FIXTURE_SETUP(slow_rate)
 {
 	memset(&self->limits, 0, sizeof(self->limits));
-	REQUIRE_BRS();
-	REQUIRE_ROOT();
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
 	ASSERT_TRUE(brs_limits_rate(&self->limits, "2000"));
 }
 
 FIXTURE_TEARDOWN(slow_rate)
 {
-	if (self->limits.rate[0])
-		brs_limits_restore(&self->limits);
+	brs_limits_restore(&self->limits);
 }
 
 TEST_F(slow_rate, b16_throttled_and_let_go_again)
@@ -663,9 +655,11 @@ FIXTURE(cgroup)
 FIXTURE_SETUP(cgroup)
 {
 	memset(self, 0, sizeof(*self));
-	REQUIRE_BRS();
-	REQUIRE_ROOT();
-	strcpy(self->top, "/tmp/brs-cgroup-XXXXXX");
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
+	snprintf(self->top, sizeof(self->top), "/tmp/brs-cgroup-XXXXXX");
 	ASSERT_NE(NULL, mkdtemp(self->top));
 	self->mounted = !mount("none", self->top, "cgroup2", 0, NULL);
 	if (!self->mounted)
@@ -699,9 +693,7 @@ TEST_F(cgroup, b16_cgroup_event_has_its_own_tasks_only)
 	dir = open(self->group, O_RDONLY);
 	ASSERT_GE(dir, 0);
 	fd = syscall(SYS_perf_event_open, &attr, dir, 0, -1, PERF_FLAG_PID_CGROUP);
-	if (fd < 0 && (errno == ENODEV || errno == EOPNOTSUPP))
-		SKIP(return, "no perf events of cgroups");
-	ASSERT_GE(fd, 0);
+	ASSERT_GE(fd, 0) TH_LOG("%s", strerror(errno));
 	memset(&e, 0, sizeof(e));
 	e.size = 257 * getpagesize();
 	map = mmap(NULL, e.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
