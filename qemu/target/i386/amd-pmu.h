@@ -1,0 +1,170 @@
+/*
+ * Core performance counters and Branch Sampling of AMD Zen processors
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef I386_AMD_PMU_H
+#define I386_AMD_PMU_H
+
+#include "cpu-qom.h"
+
+#define AMD_PMU_COUNTERS        6
+#define AMD_BRS_DEPTH           16
+
+/*
+ * Where an instruction is executed: the counters can be told to count at
+ * CPL 0, at other levels or both, and in SVM guests, hosts or both.
+ * Bit 0 is set for CPL > 0.
+ */
+enum {
+    AMD_PMU_MODE_KERNEL,        /* EFER.SVME is clear */
+    AMD_PMU_MODE_USER,
+    AMD_PMU_MODE_HOST_KERNEL,   /* EFER.SVME is set */
+    AMD_PMU_MODE_HOST_USER,
+    AMD_PMU_MODE_GUEST_KERNEL,
+    AMD_PMU_MODE_GUEST_USER,
+    AMD_PMU_MODES
+};
+
+/* What translated code counts */
+enum {
+    AMD_PMU_INSNS,              /* retired instructions */
+    AMD_PMU_TAKEN,              /* taken branches, exceptions, interrupts */
+    AMD_PMU_NOT_TAKEN,          /* branches not taken */
+    AMD_PMU_KINDS
+};
+
+/* How the last instruction of a translation block ends */
+typedef enum AMDPMUExit {
+    AMD_PMU_EXIT_RESUME,        /* not yet, or it has been counted */
+    AMD_PMU_EXIT_RETIRE,        /* without a branch */
+    AMD_PMU_EXIT_NOT_TAKEN,
+    AMD_PMU_EXIT_TAKEN,
+} AMDPMUExit;
+
+/* Counters for -object pmu-stats; AMD_PMU_KINDS * AMD_PMU_MODES come first. */
+enum {
+    AMD_PMU_STAT_HOLD_BEGIN,
+    AMD_PMU_STAT_HOLD_END_FULL,
+    AMD_PMU_STAT_HOLD_END_RELEASED,
+    AMD_PMU_STAT_HOLD_HALTED,
+    AMD_PMU_STAT_HOLD_LONGEST_NS,
+    AMD_PMU_STAT_RECORDS,
+    AMD_PMU_STAT_OVERFLOW_HELD,
+    AMD_PMU_STAT_OVERFLOW_UNHELD,
+    AMD_PMU_STAT_PMI_RAISED,
+    AMD_PMU_STAT_PMI_MASKED,
+    AMD_PMU_STAT_PMI_MERGED,
+    AMD_PMU_STAT_PMI_DELIVERED,
+    AMD_PMU_STAT_RDMSR_PERF_CTL,
+    AMD_PMU_STAT_WRMSR_PERF_CTL,
+    AMD_PMU_STAT_RDMSR_PERF_CTR,
+    AMD_PMU_STAT_WRMSR_PERF_CTR,
+    AMD_PMU_STAT_RDMSR_DBG_EXTN_CFG,
+    AMD_PMU_STAT_WRMSR_DBG_EXTN_CFG,
+    AMD_PMU_STAT_RDMSR_SAMP_BR,
+    AMD_PMU_STAT_WRMSR_SAMP_BR,
+    AMD_PMU_STAT_RDPMC,
+    AMD_PMU_STAT_LAPIC_READ,
+    AMD_PMU_STAT_LAPIC_WRITE,
+    AMD_PMU_STAT_HLT,
+    AMD_PMU_STAT_MWAIT,
+    AMD_PMU_STATS
+};
+
+/*
+ * What has happened since the CPU was created.  It is not affected by reset
+ * and not migrated.
+ */
+typedef struct AMDPMUTotals {
+    uint64_t event[AMD_PMU_KINDS][AMD_PMU_MODES];
+    uint64_t stat[AMD_PMU_STATS];
+} AMDPMUTotals;
+
+/* The registers, and what is derived from them; kept by INIT. */
+typedef struct AMDPMUState {
+    uint64_t ctl[AMD_PMU_COUNTERS];
+    /* Value of a counter minus the events in AMDPMUTotals that it counts */
+    uint64_t base[AMD_PMU_COUNTERS];
+    uint64_t dbg_extn_cfg;
+    uint64_t samp_br_from[AMD_BRS_DEPTH];
+    uint64_t samp_br_to[AMD_BRS_DEPTH];
+
+    /* An interrupt is held while branches are recorded, since hold_ns. */
+    bool hold;
+    int64_t hold_ns;
+
+    /*
+     * How many events of any kind can happen before a counter that counts
+     * in a mode can have overflowed, when that mode is entered.  Zero if
+     * every branch is to be recorded.
+     */
+    uint64_t budget[AMD_PMU_MODES];
+    /* AMDPMUTotals::event[AMD_PMU_INSNS] when the current mode was entered */
+    uint64_t start;
+    /* ... and when the PMU must be looked at; zero for all other modes */
+    uint64_t limit[AMD_PMU_MODES];
+    /* Instructions that the running block has retired but not yet counted */
+    uint32_t pending;
+    /* Linear address of the far transfer being executed */
+    uint64_t from;
+
+    /* The vector of an interrupt that the APIC has but the CPU has not */
+    int pmi_vector;
+
+    /* For migration: the values of the counters */
+    uint64_t ctr_vmstate[AMD_PMU_COUNTERS];
+} AMDPMUState;
+
+/*
+ * Counting works like this.  Blocks translated with HF_PMU_MASK count
+ * instructions when they retire, so that an instruction that faults or is
+ * executed again is not counted twice.  Within a block this is a store of
+ * a constant to AMDPMUState::pending.  On the way out, AMDPMUTotals::event
+ * is updated and @limit is looked at; past it, helper_pmu_exit() finds out
+ * whether a counter has overflowed and records the branch when it has to.
+ *
+ * When a block is left in another way, the pending instructions are added
+ * by amd_pmu_fold().
+ */
+
+#ifndef CONFIG_USER_ONLY
+
+void amd_pmu_realize(X86CPU *cpu);
+void amd_pmu_unrealize(X86CPU *cpu);
+void amd_pmu_reset(CPUArchState *env);
+void amd_pmu_post_init(CPUArchState *env);
+
+bool amd_pmu_rdmsr(CPUArchState *env, uint32_t msr, uint64_t *val);
+bool amd_pmu_wrmsr(CPUArchState *env, uint32_t msr, uint64_t val, bool *fault);
+bool amd_pmu_rdpmc(CPUArchState *env, uint32_t index, uint64_t *val,
+                   bool *fault);
+
+void amd_pmu_fold(CPUArchState *env, uint32_t hflags);
+void amd_pmu_retire(CPUArchState *env);
+void amd_pmu_interrupt(CPUArchState *env, uint32_t old_hflags, uint64_t from,
+                       int intno, bool is_int, bool is_hw);
+void amd_pmu_halt(CPUArchState *env, bool mwait);
+
+extern const VMStateDescription vmstate_amd_pmu;
+
+#else
+
+static inline void amd_pmu_fold(CPUArchState *env, uint32_t hflags)
+{
+}
+
+static inline void amd_pmu_retire(CPUArchState *env)
+{
+}
+
+static inline void amd_pmu_interrupt(CPUArchState *env, uint32_t old_hflags,
+                                     uint64_t from, int intno, bool is_int,
+                                     bool is_hw)
+{
+}
+
+#endif /* CONFIG_USER_ONLY */
+
+#endif

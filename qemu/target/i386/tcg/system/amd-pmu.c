@@ -1,0 +1,838 @@
+/*
+ * Core performance counters and Branch Sampling of AMD Zen processors
+ *
+ * Six counters with PERF_CTL and PERF_CTR registers of their own
+ * (CPUID Fn8000_0001 ECX[23], PerfCtrExtCore), of which the first four have
+ * the addresses of the K7 as well, and Branch Sampling (BRS, CPUID
+ * Fn8000_0008 EBX[31]) of family 19h models 00h to 0Fh.
+ *
+ * Events: cycles not in halt (076h), retired instructions (0C0h), branches
+ * (0C2h) and taken branches (0C4h).  Every instruction takes one cycle.
+ * Exceptions and interrupts are taken branches.  An instruction counts at
+ * the privilege level that it starts at; an exception or interrupt, which
+ * is not an instruction of the program, at the level that it enters.
+ * Other events, and the edge and inversion logic, are not implemented:
+ * counters that ask for them stand still.
+ *
+ * With BRS enabled, the interrupt of the counter that is selected in
+ * DBG_EXTN_CFG is held while the next taken branches are recorded; it is
+ * raised when the buffer is full or software disables BRS.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "qemu/main-loop.h"
+#include "qemu/timer.h"
+#include "cpu.h"
+#include "exec/helper-proto.h"
+#include "hw/i386/apic.h"
+#include "migration/cpu.h"
+#include "system/pmu-stats.h"
+#include "tcg/helper-tcg.h"
+#include "trace/trace-target_i386.h"
+
+#define CTL_EVENT(ctl)          (((ctl) & 0xff) | (((ctl) >> 24) & 0xf00))
+#define CTL_USR                 BIT_ULL(16)
+#define CTL_OS                  BIT_ULL(17)
+#define CTL_EDGE                BIT_ULL(18)
+#define CTL_INT                 BIT_ULL(20)
+#define CTL_EN                  BIT_ULL(22)
+#define CTL_INV                 BIT_ULL(23)
+#define CTL_CMASK(ctl)          extract64(ctl, 24, 8)
+#define CTL_GUEST_ONLY          BIT_ULL(40)
+#define CTL_HOST_ONLY           BIT_ULL(41)
+
+/*
+ * A write never faults.  Reserved bits read as zero, except for bits 19 and
+ * 42, which Zen 3 keeps.
+ */
+#define CTL_VALID               (MAKE_64BIT_MASK(0, 21) | \
+                                 MAKE_64BIT_MASK(22, 14) | \
+                                 MAKE_64BIT_MASK(40, 3))
+
+#define EVENT_CYCLES            0x076
+#define EVENT_INSNS             0x0c0
+#define EVENT_BRANCHES          0x0c2
+#define EVENT_TAKEN             0x0c4
+
+#define CTR_BITS                48
+#define CTR_RANGE               BIT_ULL(CTR_BITS)
+#define CTR_MASK                (CTR_RANGE - 1)
+
+#define CFG_BRSMEN              BIT_ULL(2)
+#define CFG_ONES                (3ULL << 3)
+#define CFG_VB                  BIT_ULL(5)
+#define CFG_MSROFF_SHIFT        16
+#define CFG_MSROFF_BITS         4
+#define CFG_MSROFF_MASK         MAKE_64BIT_MASK(CFG_MSROFF_SHIFT, \
+                                                CFG_MSROFF_BITS)
+#define CFG_PMC(cfg)            extract64(cfg, 24, 3)
+#define CFG_VALID               (CFG_BRSMEN | CFG_ONES | CFG_VB | \
+                                 CFG_MSROFF_MASK | MAKE_64BIT_MASK(24, 3))
+
+#define NAMES(what)                                             \
+    [AMD_PMU_MODE_KERNEL] = what "_kernel",                     \
+    [AMD_PMU_MODE_USER] = what "_user",                         \
+    [AMD_PMU_MODE_HOST_KERNEL] = what "_host_kernel",           \
+    [AMD_PMU_MODE_HOST_USER] = what "_host_user",               \
+    [AMD_PMU_MODE_GUEST_KERNEL] = what "_guest_kernel",         \
+    [AMD_PMU_MODE_GUEST_USER] = what "_guest_user"
+
+static const struct {
+    const char *event[AMD_PMU_KINDS][AMD_PMU_MODES];
+    const char *stat[AMD_PMU_STATS];
+} amd_pmu_names = {
+    .event = {
+        [AMD_PMU_INSNS] = { NAMES("insns") },
+        [AMD_PMU_TAKEN] = { NAMES("taken") },
+        [AMD_PMU_NOT_TAKEN] = { NAMES("not_taken") },
+    },
+    .stat = {
+        [AMD_PMU_STAT_HOLD_BEGIN] = "hold_begin",
+        [AMD_PMU_STAT_HOLD_END_FULL] = "hold_end_full",
+        [AMD_PMU_STAT_HOLD_END_RELEASED] = "hold_end_released",
+        [AMD_PMU_STAT_HOLD_HALTED] = "hold_halted",
+        [AMD_PMU_STAT_HOLD_LONGEST_NS] = "hold_longest_ns",
+        [AMD_PMU_STAT_RECORDS] = "records",
+        [AMD_PMU_STAT_OVERFLOW_HELD] = "overflow_held",
+        [AMD_PMU_STAT_OVERFLOW_UNHELD] = "overflow_unheld",
+        [AMD_PMU_STAT_PMI_RAISED] = "pmi_raised",
+        [AMD_PMU_STAT_PMI_MASKED] = "pmi_masked",
+        [AMD_PMU_STAT_PMI_MERGED] = "pmi_merged",
+        [AMD_PMU_STAT_PMI_DELIVERED] = "pmi_delivered",
+        [AMD_PMU_STAT_RDMSR_PERF_CTL] = "rdmsr_perf_ctl",
+        [AMD_PMU_STAT_WRMSR_PERF_CTL] = "wrmsr_perf_ctl",
+        [AMD_PMU_STAT_RDMSR_PERF_CTR] = "rdmsr_perf_ctr",
+        [AMD_PMU_STAT_WRMSR_PERF_CTR] = "wrmsr_perf_ctr",
+        [AMD_PMU_STAT_RDMSR_DBG_EXTN_CFG] = "rdmsr_dbg_extn_cfg",
+        [AMD_PMU_STAT_WRMSR_DBG_EXTN_CFG] = "wrmsr_dbg_extn_cfg",
+        [AMD_PMU_STAT_RDMSR_SAMP_BR] = "rdmsr_samp_br",
+        [AMD_PMU_STAT_WRMSR_SAMP_BR] = "wrmsr_samp_br",
+        [AMD_PMU_STAT_RDPMC] = "rdpmc",
+        [AMD_PMU_STAT_LAPIC_READ] = "lapic_read",
+        [AMD_PMU_STAT_LAPIC_WRITE] = "lapic_write",
+        [AMD_PMU_STAT_HLT] = "hlt",
+        [AMD_PMU_STAT_MWAIT] = "mwait",
+    },
+};
+
+QEMU_BUILD_BUG_ON(sizeof(amd_pmu_names) / sizeof(char *) !=
+                  sizeof(AMDPMUTotals) / sizeof(uint64_t));
+
+/* How much a counter grows with each kind of event, and in which modes */
+typedef struct Growth {
+    uint8_t by[AMD_PMU_KINDS];
+    uint8_t modes;
+} Growth;
+
+static bool has_pmu(CPUX86State *env)
+{
+    return env->features[FEAT_8000_0001_ECX] & CPUID_EXT3_PERFCORE;
+}
+
+static bool has_brs(CPUX86State *env)
+{
+    return env->features[FEAT_8000_0008_EBX] & CPUID_8000_0008_EBX_BRS;
+}
+
+static void count_stat(CPUX86State *env, int stat)
+{
+    env->amd_pmu_totals.stat[stat]++;
+}
+
+static int cpu_number(CPUX86State *env)
+{
+    return env_cpu(env)->cpu_index;
+}
+
+/*
+ * Guest time.  With icount, reading it is reserved to the last instruction
+ * of a block, so that it is exact.  Nothing here depends on it.
+ */
+static int64_t guest_ns(CPUX86State *env)
+{
+    CPUState *cs = env_cpu(env);
+    bool can_do_io = cs->neg.can_do_io;
+    int64_t ns;
+
+    cs->neg.can_do_io = true;
+    ns = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    cs->neg.can_do_io = can_do_io;
+    return ns;
+}
+
+static void get_growth(uint64_t ctl, Growth *g)
+{
+    static const uint8_t kernel = BIT(AMD_PMU_MODE_KERNEL) |
+                                  BIT(AMD_PMU_MODE_HOST_KERNEL) |
+                                  BIT(AMD_PMU_MODE_GUEST_KERNEL);
+    static const uint8_t guest = BIT(AMD_PMU_MODE_GUEST_KERNEL) |
+                                 BIT(AMD_PMU_MODE_GUEST_USER);
+    static const uint8_t host = BIT(AMD_PMU_MODE_HOST_KERNEL) |
+                                BIT(AMD_PMU_MODE_HOST_USER);
+
+    memset(g, 0, sizeof(*g));
+
+    /* A cycle has one event at most, so that a greater mask is never met. */
+    if (!(ctl & CTL_EN) || (ctl & (CTL_EDGE | CTL_INV)) ||
+        CTL_CMASK(ctl) > 1) {
+        return;
+    }
+
+    switch (CTL_EVENT(ctl)) {
+    case EVENT_CYCLES:
+    case EVENT_INSNS:
+        g->by[AMD_PMU_INSNS] = 1;
+        break;
+    case EVENT_BRANCHES:
+        g->by[AMD_PMU_TAKEN] = 1;
+        g->by[AMD_PMU_NOT_TAKEN] = 1;
+        break;
+    case EVENT_TAKEN:
+        g->by[AMD_PMU_TAKEN] = 1;
+        break;
+    default:
+        return;
+    }
+
+    if (ctl & CTL_OS) {
+        g->modes |= kernel;
+    }
+    if (ctl & CTL_USR) {
+        g->modes |= kernel << 1;
+    }
+    switch (ctl & (CTL_GUEST_ONLY | CTL_HOST_ONLY)) {
+    case CTL_GUEST_ONLY:
+        g->modes &= guest;
+        break;
+    case CTL_HOST_ONLY:
+        /* Without SVM there is no host either. */
+        g->modes &= host;
+        break;
+    }
+}
+
+/* Events of a kind so far, including what the running block will count */
+static uint64_t events_so_far(CPUX86State *env, int kind, int mode)
+{
+    uint64_t n = env->amd_pmu_totals.event[kind][mode];
+
+    if (kind == AMD_PMU_INSNS && mode == amd_pmu_mode(env->hflags)) {
+        n += env->amd_pmu.pending;
+    }
+    return n;
+}
+
+/* The events so far that a counter counts */
+static uint64_t count_events(CPUX86State *env, const Growth *g)
+{
+    uint64_t n = 0;
+
+    for (int mode = 0; mode < AMD_PMU_MODES; mode++) {
+        if (g->modes & BIT(mode)) {
+            for (int kind = 0; kind < AMD_PMU_KINDS; kind++) {
+                n += events_so_far(env, kind, mode) * g->by[kind];
+            }
+        }
+    }
+    return n;
+}
+
+/* Value of a counter, not yet brought back into its range */
+static uint64_t counter_value(CPUX86State *env, int i)
+{
+    Growth g;
+
+    get_growth(env->amd_pmu.ctl[i], &g);
+    return env->amd_pmu.base[i] + count_events(env, &g);
+}
+
+static void set_counter(CPUX86State *env, int i, uint64_t value)
+{
+    Growth g;
+
+    get_growth(env->amd_pmu.ctl[i], &g);
+    env->amd_pmu.base[i] = (value & CTR_MASK) - count_events(env, &g);
+}
+
+/*
+ * Make use of the budget.  The CPU may come into another mode in ways that
+ * are not told to the PMU, like SVM's: then it is looked at again at once.
+ */
+static void enter_mode(CPUX86State *env)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+    int mode = amd_pmu_mode(env->hflags);
+
+    memset(pmu->limit, 0, sizeof(pmu->limit));
+    pmu->start = events_so_far(env, AMD_PMU_INSNS, mode);
+    pmu->limit[mode] = pmu->start + pmu->budget[mode];
+}
+
+/* Find out how long translated code can go on without a look at the PMU. */
+static void update_limits(CPUX86State *env)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+
+    for (int mode = 0; mode < AMD_PMU_MODES; mode++) {
+        pmu->budget[mode] = pmu->hold ? 0 : CTR_RANGE;
+    }
+
+    for (int i = 0; i < AMD_PMU_COUNTERS; i++) {
+        uint64_t left;
+        Growth g;
+
+        if (!(pmu->ctl[i] & CTL_INT)) {
+            continue;
+        }
+        get_growth(pmu->ctl[i], &g);
+
+        /* An instruction is one event at most. */
+        left = CTR_RANGE - (pmu->base[i] + count_events(env, &g));
+        for (int mode = 0; mode < AMD_PMU_MODES; mode++) {
+            if (g.modes & BIT(mode)) {
+                pmu->budget[mode] = MIN(pmu->budget[mode], left);
+            }
+        }
+    }
+    enter_mode(env);
+}
+
+/* Let translated code count only when somebody counts on it. */
+static void update_hflags(CPUX86State *env)
+{
+    bool active = pmu_stats_enabled() || env->amd_pmu.hold;
+
+    for (int i = 0; i < AMD_PMU_COUNTERS && !active; i++) {
+        Growth g;
+
+        get_growth(env->amd_pmu.ctl[i], &g);
+        active = g.modes;
+    }
+
+    if (active && has_pmu(env)) {
+        env->hflags |= HF_PMU_MASK;
+    } else {
+        env->hflags &= ~HF_PMU_MASK;
+    }
+}
+
+static void raise_pmi(CPUX86State *env)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+    CPUState *cs = env_cpu(env);
+    DeviceState *apic = env_archcpu(env)->apic_state;
+    bool can_do_io = cs->neg.can_do_io;
+    bool locked = bql_locked();
+    int vector;
+
+    count_stat(env, AMD_PMU_STAT_PMI_RAISED);
+    if (!apic) {
+        return;
+    }
+
+    if (!locked) {
+        bql_lock();
+    }
+    /* The counters are part of the CPU: the time is right whenever. */
+    cs->neg.can_do_io = true;
+    vector = apic_deliver_perf(apic);
+    cs->neg.can_do_io = can_do_io;
+    if (!locked) {
+        bql_unlock();
+    }
+
+    trace_amd_pmu_raise(cpu_number(env), guest_ns(env), vector);
+    if (vector < 0) {
+        count_stat(env, AMD_PMU_STAT_PMI_MASKED);
+    } else if (pmu->pmi_vector >= 0) {
+        count_stat(env, AMD_PMU_STAT_PMI_MERGED);
+    } else {
+        pmu->pmi_vector = vector;
+    }
+}
+
+static void hold_begin(CPUX86State *env, int counter)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+
+    if (pmu->hold) {
+        return;
+    }
+    pmu->hold = true;
+    pmu->hold_ns = guest_ns(env);
+    count_stat(env, AMD_PMU_STAT_HOLD_BEGIN);
+    trace_amd_brs_hold_begin(cpu_number(env), pmu->hold_ns, counter);
+}
+
+static void hold_end(CPUX86State *env, bool full)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+    uint64_t *stat = env->amd_pmu_totals.stat;
+    int64_t now = guest_ns(env);
+
+    pmu->hold = false;
+    count_stat(env, full ? AMD_PMU_STAT_HOLD_END_FULL
+                         : AMD_PMU_STAT_HOLD_END_RELEASED);
+    stat[AMD_PMU_STAT_HOLD_LONGEST_NS] =
+        MAX(stat[AMD_PMU_STAT_HOLD_LONGEST_NS], now - pmu->hold_ns);
+    trace_amd_brs_hold_end(cpu_number(env), now,
+                           full ? "full" : "released", now - pmu->hold_ns);
+    raise_pmi(env);
+}
+
+static void record_branch(CPUX86State *env, uint64_t from, uint64_t to)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+    bool la57 = env->features[FEAT_7_0_ECX] & CPUID_7_0_ECX_LA57;
+    unsigned int i = (pmu->dbg_extn_cfg & CFG_MSROFF_MASK) >> CFG_MSROFF_SHIFT;
+
+    pmu->samp_br_from[i] = from;
+    /* Software has to extend the sign. */
+    pmu->samp_br_to[i] = to & MAKE_64BIT_MASK(0, la57 ? 57 : 48);
+    count_stat(env, AMD_PMU_STAT_RECORDS);
+    if (trace_event_get_state_backends(TRACE_AMD_BRS_RECORD)) {
+        trace_amd_brs_record(cpu_number(env), guest_ns(env), i, from, to);
+    }
+
+    i = (i + 1) % AMD_BRS_DEPTH;
+    pmu->dbg_extn_cfg = deposit64(pmu->dbg_extn_cfg, CFG_MSROFF_SHIFT,
+                                  CFG_MSROFF_BITS, i) | CFG_VB;
+    if (i == 0) {
+        pmu->dbg_extn_cfg &= ~CFG_BRSMEN;
+        hold_end(env, true);
+    }
+}
+
+static void counter_overflow(CPUX86State *env, int i)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+    bool held = (pmu->dbg_extn_cfg & CFG_BRSMEN) &&
+                CFG_PMC(pmu->dbg_extn_cfg) == i;
+
+    trace_amd_pmu_overflow(cpu_number(env), guest_ns(env), i, held);
+    if (held) {
+        count_stat(env, AMD_PMU_STAT_OVERFLOW_HELD);
+        hold_begin(env, i);
+    } else {
+        count_stat(env, AMD_PMU_STAT_OVERFLOW_UNHELD);
+        raise_pmi(env);
+    }
+}
+
+/*
+ * Look for overflows.  When @branch is not NULL, it tells what the taken
+ * branch that has just been counted in @mode adds to each kind of event,
+ * and only overflows before that branch are looked for.
+ */
+static void check_overflows(CPUX86State *env, int mode,
+                            const uint8_t branch[AMD_PMU_KINDS])
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+
+    for (int i = 0; i < AMD_PMU_COUNTERS; i++) {
+        uint64_t value;
+        Growth g;
+
+        if (!(pmu->ctl[i] & CTL_INT)) {
+            continue;
+        }
+        get_growth(pmu->ctl[i], &g);
+        value = pmu->base[i] + count_events(env, &g);
+        if (branch && (g.modes & BIT(mode))) {
+            for (int kind = 0; kind < AMD_PMU_KINDS; kind++) {
+                value -= branch[kind] * g.by[kind];
+            }
+        }
+        if (value >= CTR_RANGE) {
+            pmu->base[i] -= CTR_RANGE;
+            counter_overflow(env, i);
+        }
+    }
+}
+
+/*
+ * A taken branch that has been counted: an overflow before it holds the
+ * interrupt and has it recorded, an overflow by it begins with the next.
+ */
+static void branch_taken(CPUX86State *env, int mode, bool is_insn,
+                         uint64_t from, uint64_t to)
+{
+    const uint8_t branch[AMD_PMU_KINDS] = {
+        [AMD_PMU_INSNS] = is_insn,
+        [AMD_PMU_TAKEN] = 1,
+    };
+
+    check_overflows(env, mode, branch);
+    if (env->amd_pmu.hold) {
+        record_branch(env, from, to);
+    }
+    check_overflows(env, mode, NULL);
+    update_limits(env);
+}
+
+/*
+ * The same for a transfer that may have changed the mode from @old.  Charge
+ * what happened in the old mode, and the transfer, to all modes: that is
+ * more than needed, but good enough unless an overflow is near.
+ */
+static void far_branch_taken(CPUX86State *env, int old, int mode,
+                             bool is_insn, uint64_t from, uint64_t to)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+    int now = amd_pmu_mode(env->hflags);
+    uint64_t used;
+
+    used = env->amd_pmu_totals.event[AMD_PMU_INSNS][old] - pmu->start + 1;
+    if (!pmu->limit[old] ||
+        used >= pmu->budget[old] || used >= pmu->budget[now]) {
+        branch_taken(env, mode, is_insn, from, to);
+        return;
+    }
+    for (int i = 0; i < AMD_PMU_MODES; i++) {
+        pmu->budget[i] -= MIN(pmu->budget[i], used);
+    }
+    enter_mode(env);
+}
+
+static uint64_t linear_eip(CPUX86State *env, target_ulong eip)
+{
+    if (env->hflags & HF_CS64_MASK) {
+        return eip;
+    }
+    return (uint32_t)(env->segs[R_CS].base + eip);
+}
+
+void helper_pmu_exit(CPUX86State *env, target_ulong from, target_ulong to,
+                     uint32_t how)
+{
+    int mode = amd_pmu_mode(env->hflags);
+
+    if (how == AMD_PMU_EXIT_TAKEN) {
+        branch_taken(env, mode, true, linear_eip(env, from),
+                     linear_eip(env, to));
+    } else {
+        check_overflows(env, mode, NULL);
+        update_limits(env);
+    }
+}
+
+void helper_pmu_far(CPUX86State *env, uint32_t insns, uint32_t mode)
+{
+    env->amd_pmu.pending = 0;
+    env->amd_pmu_totals.event[AMD_PMU_INSNS][mode] += insns;
+    env->amd_pmu_totals.event[AMD_PMU_TAKEN][mode]++;
+    far_branch_taken(env, mode, mode, true, env->amd_pmu.from,
+                     linear_eip(env, env->eip));
+}
+
+/* Count what a block has retired that was left half-way. */
+void amd_pmu_fold(CPUX86State *env, uint32_t hflags)
+{
+    int mode = amd_pmu_mode(hflags);
+
+    env->amd_pmu_totals.event[AMD_PMU_INSNS][mode] += env->amd_pmu.pending;
+    env->amd_pmu.pending = 0;
+}
+
+/* An instruction retires that does not let its block come to the end. */
+void amd_pmu_retire(CPUX86State *env)
+{
+    int mode = amd_pmu_mode(env->hflags);
+
+    env->amd_pmu.pending++;
+    amd_pmu_fold(env, env->hflags);
+    check_overflows(env, mode, NULL);
+    update_limits(env);
+}
+
+/*
+ * An exception or interrupt has been delivered.  Of these, only INTn, INT3
+ * and INTO (@is_int) are instructions.
+ */
+void amd_pmu_interrupt(CPUX86State *env, uint32_t old_hflags, uint64_t from,
+                       int intno, bool is_int, bool is_hw)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+    int old = amd_pmu_mode(old_hflags);
+    int mode = is_int ? old : amd_pmu_mode(env->hflags);
+
+    if (is_hw && intno == pmu->pmi_vector) {
+        pmu->pmi_vector = -1;
+        count_stat(env, AMD_PMU_STAT_PMI_DELIVERED);
+    }
+    if (!(old_hflags & HF_PMU_MASK)) {
+        return;
+    }
+
+    env->amd_pmu_totals.event[AMD_PMU_INSNS][mode] += is_int;
+    env->amd_pmu_totals.event[AMD_PMU_TAKEN][mode]++;
+    far_branch_taken(env, old, mode, is_int, from,
+                     linear_eip(env, env->eip));
+}
+
+void amd_pmu_halt(CPUX86State *env, bool mwait)
+{
+    count_stat(env, mwait ? AMD_PMU_STAT_MWAIT : AMD_PMU_STAT_HLT);
+    if (env->amd_pmu.hold) {
+        count_stat(env, AMD_PMU_STAT_HOLD_HALTED);
+        trace_amd_brs_halted(cpu_number(env), guest_ns(env));
+    }
+}
+
+/* Registers */
+
+enum { REG_NONE, REG_CTL, REG_CTR, REG_CFG, REG_FROM, REG_TO };
+
+static int find_register(CPUX86State *env, uint32_t msr, int *i)
+{
+    switch (msr) {
+    case MSR_K7_EVNTSEL0 ... MSR_K7_EVNTSEL3:
+        *i = msr - MSR_K7_EVNTSEL0;
+        return has_pmu(env) ? REG_CTL : REG_NONE;
+    case MSR_K7_PERFCTR0 ... MSR_K7_PERFCTR3:
+        *i = msr - MSR_K7_PERFCTR0;
+        return has_pmu(env) ? REG_CTR : REG_NONE;
+    case MSR_F15H_PERF_CTL0 ... MSR_F15H_PERF_CTR5:
+        *i = (msr - MSR_F15H_PERF_CTL0) / 2;
+        if (!has_pmu(env)) {
+            return REG_NONE;
+        }
+        return (msr - MSR_F15H_PERF_CTL0) % 2 ? REG_CTR : REG_CTL;
+    case MSR_AMD_DBG_EXTN_CFG:
+        return has_brs(env) ? REG_CFG : REG_NONE;
+    case MSR_AMD_SAMP_BR_FROM0 ... MSR_AMD_SAMP_BR_TO15:
+        *i = (msr - MSR_AMD_SAMP_BR_FROM0) / 2;
+        if (!has_brs(env)) {
+            return REG_NONE;
+        }
+        return (msr - MSR_AMD_SAMP_BR_FROM0) % 2 ? REG_TO : REG_FROM;
+    default:
+        return REG_NONE;
+    }
+}
+
+bool amd_pmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+    int i;
+
+    switch (find_register(env, msr, &i)) {
+    case REG_CTL:
+        count_stat(env, AMD_PMU_STAT_RDMSR_PERF_CTL);
+        *val = pmu->ctl[i];
+        break;
+    case REG_CTR:
+        count_stat(env, AMD_PMU_STAT_RDMSR_PERF_CTR);
+        *val = counter_value(env, i) & CTR_MASK;
+        break;
+    case REG_CFG:
+        count_stat(env, AMD_PMU_STAT_RDMSR_DBG_EXTN_CFG);
+        *val = pmu->dbg_extn_cfg;
+        break;
+    case REG_FROM:
+        count_stat(env, AMD_PMU_STAT_RDMSR_SAMP_BR);
+        *val = pmu->samp_br_from[i];
+        break;
+    case REG_TO:
+        count_stat(env, AMD_PMU_STAT_RDMSR_SAMP_BR);
+        *val = pmu->samp_br_to[i];
+        break;
+    default:
+        return false;
+    }
+
+    if (trace_event_get_state_backends(TRACE_AMD_PMU_RDMSR)) {
+        trace_amd_pmu_rdmsr(cpu_number(env), guest_ns(env), msr, *val);
+    }
+    return true;
+}
+
+static void write_config(CPUX86State *env, uint64_t val)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+
+    pmu->dbg_extn_cfg = val;
+    if (pmu->hold && !(val & CFG_BRSMEN)) {
+        hold_end(env, false);
+    }
+}
+
+bool amd_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, bool *fault)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+    uint32_t pending = pmu->pending;
+    uint64_t ctr;
+    int reg, i;
+
+    reg = find_register(env, msr, &i);
+    if (reg == REG_NONE) {
+        return false;
+    }
+    if (trace_event_get_state_backends(TRACE_AMD_PMU_WRMSR)) {
+        trace_amd_pmu_wrmsr(cpu_number(env), guest_ns(env), msr, val);
+    }
+
+    /*
+     * The WRMSR that starts a counter is not counted by it, nor is the one
+     * that stops it: the old state ends before the instruction and the new
+     * one begins behind it.
+     */
+    switch (reg) {
+    case REG_CTL:
+        count_stat(env, AMD_PMU_STAT_WRMSR_PERF_CTL);
+        ctr = counter_value(env, i);
+        pmu->ctl[i] = val & CTL_VALID;
+        pmu->pending += !!(env->hflags & HF_PMU_MASK);
+        set_counter(env, i, ctr);
+        break;
+    case REG_CTR:
+        count_stat(env, AMD_PMU_STAT_WRMSR_PERF_CTR);
+        pmu->pending += !!(env->hflags & HF_PMU_MASK);
+        set_counter(env, i, val);
+        break;
+    case REG_CFG:
+        count_stat(env, AMD_PMU_STAT_WRMSR_DBG_EXTN_CFG);
+        if ((val & ~CFG_VALID) || (val & CFG_ONES) != CFG_ONES) {
+            *fault = true;
+            return true;
+        }
+        write_config(env, val);
+        break;
+    case REG_FROM:
+        count_stat(env, AMD_PMU_STAT_WRMSR_SAMP_BR);
+        pmu->samp_br_from[i] = val;
+        break;
+    case REG_TO:
+        count_stat(env, AMD_PMU_STAT_WRMSR_SAMP_BR);
+        pmu->samp_br_to[i] = val;
+        break;
+    }
+
+    update_limits(env);
+    pmu->pending = pending;
+    update_hflags(env);
+    return true;
+}
+
+bool amd_pmu_rdpmc(CPUX86State *env, uint32_t index, uint64_t *val,
+                   bool *fault)
+{
+    if (!has_pmu(env)) {
+        return false;
+    }
+    count_stat(env, AMD_PMU_STAT_RDPMC);
+    if (index >= AMD_PMU_COUNTERS) {
+        *fault = true;
+        return true;
+    }
+    *val = counter_value(env, index) & CTR_MASK;
+    return true;
+}
+
+/* Life cycle */
+
+void amd_pmu_realize(X86CPU *cpu)
+{
+    if (has_pmu(&cpu->env)) {
+        pmu_stats_register(CPU(cpu), (const char *const *)&amd_pmu_names,
+                           (const uint64_t *)&cpu->env.amd_pmu_totals,
+                           sizeof(amd_pmu_names) / sizeof(char *));
+    }
+}
+
+void amd_pmu_unrealize(X86CPU *cpu)
+{
+    if (has_pmu(&cpu->env)) {
+        pmu_stats_unregister(CPU(cpu));
+    }
+}
+
+/* All of AMDPMUState is zero. */
+void amd_pmu_reset(CPUX86State *env)
+{
+    env->amd_pmu.dbg_extn_cfg = CFG_ONES;
+    env->amd_pmu.pmi_vector = -1;
+    update_limits(env);
+    update_hflags(env);
+}
+
+/* INIT has reset the CPU, but the registers are the old ones. */
+void amd_pmu_post_init(CPUX86State *env)
+{
+    env->amd_pmu.pmi_vector = -1;
+    update_limits(env);
+    update_hflags(env);
+}
+
+static bool amd_pmu_needed(void *opaque)
+{
+    X86CPU *cpu = opaque;
+    AMDPMUState *pmu = &cpu->env.amd_pmu;
+
+    if (!has_pmu(&cpu->env)) {
+        return false;
+    }
+    for (int i = 0; i < AMD_PMU_COUNTERS; i++) {
+        if (pmu->ctl[i] || counter_value(&cpu->env, i)) {
+            return true;
+        }
+    }
+    for (int i = 0; i < AMD_BRS_DEPTH; i++) {
+        if (pmu->samp_br_from[i] || pmu->samp_br_to[i]) {
+            return true;
+        }
+    }
+    return pmu->dbg_extn_cfg != CFG_ONES;
+}
+
+static int amd_pmu_pre_save(void *opaque)
+{
+    X86CPU *cpu = opaque;
+
+    for (int i = 0; i < AMD_PMU_COUNTERS; i++) {
+        cpu->env.amd_pmu.ctr_vmstate[i] =
+            counter_value(&cpu->env, i) & CTR_MASK;
+    }
+    return 0;
+}
+
+static int amd_pmu_post_load(void *opaque, int version_id)
+{
+    X86CPU *cpu = opaque;
+    AMDPMUState *pmu = &cpu->env.amd_pmu;
+
+    if ((pmu->dbg_extn_cfg & ~CFG_VALID) ||
+        (pmu->hold && !(pmu->dbg_extn_cfg & CFG_BRSMEN))) {
+        return -EINVAL;
+    }
+    for (int i = 0; i < AMD_PMU_COUNTERS; i++) {
+        pmu->ctl[i] &= CTL_VALID;
+        set_counter(&cpu->env, i, pmu->ctr_vmstate[i]);
+    }
+    update_limits(&cpu->env);
+    update_hflags(&cpu->env);
+    return 0;
+}
+
+const VMStateDescription vmstate_amd_pmu = {
+    .name = "cpu/amd_pmu",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = amd_pmu_needed,
+    .pre_save = amd_pmu_pre_save,
+    .post_load = amd_pmu_post_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64_ARRAY(env.amd_pmu.ctl, X86CPU, AMD_PMU_COUNTERS),
+        VMSTATE_UINT64_ARRAY(env.amd_pmu.ctr_vmstate, X86CPU,
+                             AMD_PMU_COUNTERS),
+        VMSTATE_UINT64(env.amd_pmu.dbg_extn_cfg, X86CPU),
+        VMSTATE_UINT64_ARRAY(env.amd_pmu.samp_br_from, X86CPU, AMD_BRS_DEPTH),
+        VMSTATE_UINT64_ARRAY(env.amd_pmu.samp_br_to, X86CPU, AMD_BRS_DEPTH),
+        VMSTATE_BOOL(env.amd_pmu.hold, X86CPU),
+        VMSTATE_INT64(env.amd_pmu.hold_ns, X86CPU),
+        VMSTATE_END_OF_LIST()
+    }
+};
