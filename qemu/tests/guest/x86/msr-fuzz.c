@@ -1,0 +1,168 @@
+/*
+ * Write nonsense to the registers of the emulated Zen PMU
+ *
+ * Runs under Linux, as root, with the msr driver.  Nothing is known about
+ * what the writes do; the CPU has to survive, and what can be read back has
+ * to be what hardware would keep.  Takes the number of writes and a seed.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ktap.h"
+
+#define DBG_EXTN_CFG 0xc000010f
+#define PERF_CTL0    0xc0010200
+#define PERF_CTR0    0xc0010201
+#define SAMP_BR_FROM 0xc0010300
+
+static int fd;
+
+static uint64_t random64(void)
+{
+    static uint64_t x = 88172645463325252ULL;
+
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return x;
+}
+
+static bool write_msr(uint32_t msr, uint64_t val)
+{
+    return pwrite(fd, &val, sizeof(val), msr) == sizeof(val);
+}
+
+static bool read_msr(uint32_t msr, uint64_t *val)
+{
+    return pread(fd, val, sizeof(*val), msr) == sizeof(*val);
+}
+
+static bool reads(uint32_t msr, uint64_t want)
+{
+    uint64_t val;
+
+    if (!read_msr(msr, &val)) {
+        ktap_note("%#x cannot be read", msr);
+        return false;
+    }
+    if (val != want) {
+        ktap_note("%#x is %#llx instead of %#llx", msr,
+                  (unsigned long long)val, (unsigned long long)want);
+        return false;
+    }
+    return true;
+}
+
+/* Everything off; a held interrupt is released and goes nowhere. */
+static void quiet(bool brs)
+{
+    for (int i = 0; i < 6; i++) {
+        write_msr(PERF_CTL0 + 2 * i, 0);
+        write_msr(PERF_CTR0 + 2 * i, 0);
+    }
+    if (brs) {
+        write_msr(DBG_EXTN_CFG, 3 << 3);
+    }
+}
+
+static uint32_t random_msr(bool brs)
+{
+    switch (random64() % (brs ? 5 : 3)) {
+    case 0:
+        return 0xc0010000 + random64() % 8;
+    case 1:
+    case 2:
+        return PERF_CTL0 + random64() % 16;
+    case 3:
+        return DBG_EXTN_CFG;
+    default:
+        return SAMP_BR_FROM + random64() % 36;
+    }
+}
+
+/* Mostly values that mean something */
+static uint64_t random_value(void)
+{
+    static const uint64_t events[] = { 0xc0, 0xc2, 0xc4, 0x76 };
+
+    switch (random64() % 5) {
+    case 0:
+        return random64();
+    case 1:
+        return -(random64() % 100000);
+    case 2:
+        return (3 << 3) | (random64() & 0x070f0024);
+    default:
+        /* A kernel that is not told gets no counter interrupts. */
+        return events[random64() % 4] | (random64() & 0x30000ff0000ULL);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long writes = argc > 1 ? strtoul(argv[1], NULL, 0) : 100000;
+    unsigned long faults = 0;
+    uint64_t val;
+    bool ok, brs;
+
+    ktap_start();
+    fd = open(argc > 3 ? argv[3] : "/dev/cpu/0/msr", O_RDWR);
+    if (fd < 0) {
+        ktap_skip_all("no /dev/cpu/0/msr");
+    }
+    for (unsigned long i = 0; argc > 2 && i < strtoul(argv[2], NULL, 0); i++) {
+        random64();
+    }
+
+    /* Without branch sampling the register does not hold its fixed ones. */
+    brs = read_msr(DBG_EXTN_CFG, &val) && val;
+    ktap_note("%s", brs ? "with branch sampling" : "no branch sampling");
+    quiet(brs);
+
+    write_msr(PERF_CTL0, -1ULL & ~(1ULL << 22));
+    ktap_result(reads(PERF_CTL0, 0x70fff9fffffULL | (1ULL << 19)) ||
+                !read_msr(PERF_CTL0, &val), "reserved_bits_of_perf_ctl");
+    quiet(brs);
+
+    ok = write_msr(PERF_CTR0 + 2, 0xabcdef0123456789ULL) &&
+         reads(PERF_CTR0 + 2, 0xef0123456789ULL) &&
+         reads(0xc0010005, 0xef0123456789ULL);
+    ktap_result(ok, "counter_has_48_bits_and_an_alias");
+    quiet(brs);
+
+    if (brs) {
+        ktap_result(reads(DBG_EXTN_CFG, 3 << 3), "config_fixed_ones");
+        ok = true;
+        for (int bit = 0; bit < 64; bit++) {
+            bool valid = (0x070f0024ULL >> bit) & 1;
+
+            if (bit == 3 || bit == 4) {
+                continue;
+            }
+            if (write_msr(DBG_EXTN_CFG, (3 << 3) | (1ULL << bit)) != valid) {
+                ktap_note("bit %d", bit);
+                ok = false;
+            }
+        }
+        ktap_result(ok, "config_reserved_bits_fault");
+        ktap_result(!write_msr(DBG_EXTN_CFG, 0), "config_fixed_ones_fault");
+        quiet(brs);
+    }
+
+    for (unsigned long i = 0; i < writes; i++) {
+        faults += !write_msr(random_msr(brs), random_value());
+        if (random64() % 8 == 0) {
+            read_msr(random_msr(brs), &val);
+        }
+    }
+    quiet(brs);
+    ktap_note("%lu of %lu writes faulted", faults, writes);
+    ktap_result(true, "alive");
+    return ktap_finish();
+}

@@ -1,0 +1,925 @@
+/*
+ * The emulated Zen PMU and Branch Sampling without an operating system
+ *
+ * Under a kernel, nobody can say how many instructions the kernel executes.
+ * This program is all that the machine runs, so that counts at CPL 0 can be
+ * worked out by hand as well: of interrupts, exceptions, system calls and
+ * what returns from them.  It also puts BRS into states that no driver puts
+ * it into.
+ *
+ * Build:
+ *     cc -O2 -ffreestanding -fno-pic -fno-stack-protector -mno-red-zone \
+ *        -mgeneral-regs-only -fcf-protection=none -static -nostdlib \
+ *        -Wl,-n,--build-id=none,-e,start \
+ *        -Wl,--section-start=.boot=0x100000,-Ttext=0x101000 \
+ *        -o pmu-bare.elf pmu-bare.c
+ *     objcopy -O binary pmu-bare.elf pmu-bare
+ * Run:
+ *     qemu-system-x86_64 -M q35 -cpu EPYC-Milan,+brs -kernel pmu-bare ...
+ *
+ * Results go to the first serial port; then the machine is switched off.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Entry in 32-bit mode, as Multiboot wants it; then long mode. */
+asm(".section .boot, \"ax\"\n"
+    ".balign 8\n"
+    "header: .long 0x1badb002\n"
+    ".long 0x00010000\n"                /* the addresses below are valid */
+    ".long -(0x1badb002 + 0x00010000)\n"
+    ".long header\n"
+    ".long header\n"
+    ".long 0\n"                         /* load all of the file */
+    ".long _end\n"
+    ".long start\n"
+    ".code32\n"
+    ".globl start\n"
+    "start: cli\n"
+    "mov $stack_top, %esp\n"
+    /* Map the first 512 GB to 1 GB pages, here and in the upper half. */
+    "mov $pml4, %eax\n"
+    "movl $pdpt + 3 + 4, (%eax)\n"
+    "movl $pdpt + 3 + 4, 2048(%eax)\n"
+    "mov $pdpt, %edi\n"
+    "mov $0x87, %eax\n"                 /* large, user, writable, present */
+    "xor %edx, %edx\n"
+    "1: mov %eax, (%edi)\n"
+    "mov %edx, 4(%edi)\n"
+    "add $0x40000000, %eax\n"
+    "adc $0, %edx\n"
+    "add $8, %edi\n"
+    "cmp $pdpt + 4096 - 8, %edi\n"      /* the last one is not present */
+    "jb 1b\n"
+    "mov $pml4, %eax\n"
+    "mov %eax, %cr3\n"
+    "mov $0x20, %eax\n"                 /* PAE */
+    "mov %eax, %cr4\n"
+    "mov $0xc0000080, %ecx\n"           /* EFER: LME, SCE */
+    "mov $0x101, %eax\n"
+    "xor %edx, %edx\n"
+    "wrmsr\n"
+    "mov $0x80000011, %eax\n"
+    "mov %eax, %cr0\n"
+    "lgdt gdt_pointer\n"
+    "ljmp $0x08, $2f\n"
+    ".code64\n"
+    "2: mov $0x10, %eax\n"
+    "mov %eax, %ss\n"
+    "mov %eax, %ds\n"
+    "mov %eax, %es\n"
+    "call main\n"
+    "hlt\n"
+    ".balign 8\n"
+    "gdt: .quad 0\n"
+    ".quad 0x00af9a000000ffff\n"        /* 08: kernel code */
+    ".quad 0x00cf92000000ffff\n"        /* 10: kernel data */
+    ".quad 0\n"                         /* 18: base of SYSRET */
+    ".quad 0x00cff2000000ffff\n"        /* 20: user data */
+    ".quad 0x00affa000000ffff\n"        /* 28: user code */
+    "gdt_tss: .quad 0, 0\n"             /* 30 */
+    "gdt_end:\n"
+    "gdt_pointer: .word gdt_end - gdt - 1\n"
+    ".long gdt, 0\n"
+    ".section .bss\n"
+    ".balign 4096\n"
+    "pml4: .skip 4096\n"
+    "pdpt: .skip 4096\n"
+    ".skip 8192\n"
+    "stack_top:\n"
+    ".skip 4096\n"
+    "trap_stack_top:\n"
+    ".skip 4096\n"
+    "user_stack_top:\n"
+    ".text\n");
+
+#define KERNEL_CS  0x08
+#define USER_CS    0x2b
+#define USER_DS    0x23
+#define UPPER_HALF 0xffff800000000000ULL
+#define NOT_MAPPED 0x7fc0000000ULL
+
+#define VECTOR_SOFT 0x40
+#define VECTOR_IPI  0x41
+#define VECTOR_PMI  0x42
+
+#define APIC(reg)     (*(volatile uint32_t *)(0xfee00000UL + (reg)))
+#define APIC_SVR      0x0f0
+#define APIC_ICR      0x300
+#define APIC_LVTPC    0x340
+#define APIC_MASKED   0x10000
+#define APIC_MODE_NMI 0x400
+#define APIC_TO_SELF  0x40000
+
+#define PERF_CTL(n)   (0xc0010200 + 2 * (n))
+#define PERF_CTR(n)   (0xc0010201 + 2 * (n))
+#define DBG_EXTN_CFG  0xc000010f
+#define BR_FROM(n)    (0xc0010300 + 2 * (n))
+#define BR_TO(n)      (0xc0010301 + 2 * (n))
+
+#define CTL_USR    (1ULL << 16)
+#define CTL_OS     (1ULL << 17)
+#define CTL_INT    (1ULL << 20)
+#define CTL_EN     (1ULL << 22)
+#define CFG_EN     (1ULL << 2)
+#define CFG_ONES   (3ULL << 3)
+#define CFG_VB     (1ULL << 5)
+#define CFG_OFF(n) ((uint64_t)(n) << 16)
+#define CFG_PMC(n) ((uint64_t)(n) << 24)
+
+enum { INSNS, BRANCHES, TAKEN, CYCLES, EVENTS };
+
+static const struct {
+    const char *name;
+    uint64_t select;
+} events[EVENTS] = {
+    [INSNS] = { "instructions", 0xc0 },
+    [BRANCHES] = { "branches", 0xc2 },
+    [TAKEN] = { "taken branches", 0xc4 },
+    [CYCLES] = { "cycles", 0x76 },
+};
+
+/* What the handlers count */
+extern volatile uint32_t ipis, pmis, nmis, gps;
+
+/*
+ * Exception and interrupt handlers.  The numbers of their instructions are
+ * part of what is expected below.
+ */
+asm(".pushsection .text\n"
+    "handle_soft: iretq\n"                      /* 1 */
+    "handle_ipi: push %rax\n"                   /* 6 */
+    "incl ipis(%rip)\n"
+    "mov $0xfee000b0, %eax\n"
+    "movl $0, (%rax)\n"
+    "pop %rax\n"
+    "iretq\n"
+    "handle_pmi: push %rax\n"                   /* 6 */
+    "incl pmis(%rip)\n"
+    "mov $0xfee000b0, %eax\n"
+    "movl $0, (%rax)\n"
+    "pop %rax\n"
+    "iretq\n"
+    "handle_nmi: incl nmis(%rip)\n"             /* 2 */
+    "iretq\n"
+    "handle_ud: addq $2, (%rsp)\n"              /* 2: steps over UD2 */
+    "iretq\n"
+    "handle_gp: incl gps(%rip)\n"               /* 4: over RDMSR and such */
+    "add $8, %rsp\n"
+    "addq $2, (%rsp)\n"
+    "iretq\n"
+    "handle_pf: add $8, %rsp\n"                 /* 3: over mov (%rdi), %al */
+    "addq $2, (%rsp)\n"
+    "iretq\n"
+    "handle_other: cld\n"
+    "call unexpected\n"
+    /* SYSCALL comes here: 1 when it ends go_to_user(), 2 when it goes back */
+    "handle_syscall: test %eax, %eax\n"         /* 2, then 1 or 3 */
+    "jz 1f\n"
+    "dec %eax\n"
+    "sysretq\n"
+    "1: jmp *%rbx\n"
+    ".popsection\n"
+    ".pushsection .bss\n"
+    "ipis: .skip 4\n"
+    "pmis: .skip 4\n"
+    "nmis: .skip 4\n"
+    "gps: .skip 4\n"
+    ".popsection\n");
+
+extern const char handle_soft[], handle_ipi[], handle_pmi[], handle_nmi[];
+extern const char handle_ud[], handle_gp[], handle_pf[], handle_other[];
+extern const char handle_syscall[];
+
+static inline void outb(uint16_t port, uint8_t val)
+{
+    asm volatile("outb %0, %1" : : "a"(val), "Nd"(port));
+}
+
+static inline void outw(uint16_t port, uint16_t val)
+{
+    asm volatile("outw %0, %1" : : "a"(val), "Nd"(port));
+}
+
+static inline uint64_t rdmsr(uint32_t msr)
+{
+    uint32_t lo, hi;
+
+    asm volatile("rdmsr" : "=a"(lo), "=d"(hi) : "c"(msr));
+    return lo | (uint64_t)hi << 32;
+}
+
+static inline void wrmsr(uint32_t msr, uint64_t val)
+{
+    asm volatile("wrmsr" : : "a"((uint32_t)val),
+                 "d"((uint32_t)(val >> 32)), "c"(msr) : "memory");
+}
+
+static void put(const char *s)
+{
+    while (*s) {
+        outb(0x3f8, *s++);
+    }
+}
+
+static void put_number(uint64_t n)
+{
+    char buf[21];
+    char *p = buf + 20;
+
+    *p = 0;
+    do {
+        *--p = '0' + n % 10;
+        n /= 10;
+    } while (n);
+    put(p);
+}
+
+static void put_hex(uint64_t n)
+{
+    put("0x");
+    for (int shift = 60; shift >= 0; shift -= 4) {
+        outb(0x3f8, "0123456789abcdef"[(n >> shift) & 15]);
+    }
+}
+
+static int tests;
+static bool all_right;
+
+static void begin(void)
+{
+    all_right = true;
+}
+
+static void end(const char *name)
+{
+    put(all_right ? "ok " : "not ok ");
+    put_number(++tests);
+    put(" - ");
+    put(name);
+    put("\n");
+}
+
+static void __attribute__((noreturn)) power_off(void)
+{
+    put("1..");
+    put_number(tests);
+    put("\n");
+    outw(0x604, 0x2000);
+    for (;;) {
+        asm volatile("cli\n hlt");
+    }
+}
+
+void __attribute__((noreturn, used)) unexpected(void)
+{
+    put("Bail out! unexpected exception\n");
+    power_off();
+}
+
+static void expect(const char *what, uint64_t got, uint64_t want)
+{
+    if (got != want) {
+        put("# ");
+        put(what);
+        put(": ");
+        put_hex(got);
+        put(" instead of ");
+        put_hex(want);
+        put("\n");
+        all_right = false;
+    }
+}
+
+/* Descriptors */
+
+static struct {
+    uint16_t offset_low, selector;
+    uint8_t ist, type;
+    uint16_t offset_mid;
+    uint32_t offset_high, zero;
+} idt[256] __attribute__((aligned(16)));
+
+static uint32_t tss[26];
+
+static void set_gate(int vector, const char *handler)
+{
+    uintptr_t p = (uintptr_t)handler;
+
+    idt[vector].offset_low = p;
+    idt[vector].selector = KERNEL_CS;
+    idt[vector].type = 0xee;            /* interrupt gate for everybody */
+    idt[vector].offset_mid = p >> 16;
+    idt[vector].offset_high = p >> 32;
+}
+
+static void set_up(void)
+{
+    extern uint64_t gdt_tss[2];
+    extern char trap_stack_top[];
+    struct __attribute__((packed)) {
+        uint16_t limit;
+        uint64_t base;
+    } idtr = { sizeof(idt) - 1, (uintptr_t)idt };
+    uint64_t base = (uintptr_t)tss;
+
+    for (int i = 0; i < 256; i++) {
+        set_gate(i, handle_other);
+    }
+    set_gate(2, handle_nmi);
+    set_gate(6, handle_ud);
+    set_gate(13, handle_gp);
+    set_gate(14, handle_pf);
+    set_gate(VECTOR_SOFT, handle_soft);
+    set_gate(VECTOR_IPI, handle_ipi);
+    set_gate(VECTOR_PMI, handle_pmi);
+    asm volatile("lidt %0" : : "m"(idtr));
+
+    tss[1] = (uintptr_t)trap_stack_top; /* RSP0 */
+    gdt_tss[0] = (sizeof(tss) - 1) | (base & 0xffffff) << 16 |
+                 0x89ULL << 40 | (base >> 24 & 0xff) << 56;
+    gdt_tss[1] = base >> 32;
+    asm volatile("ltr %w0" : : "r"(0x30));
+
+    wrmsr(0xc0000081, 0x0018000800000000ULL);   /* STAR */
+    wrmsr(0xc0000082, (uintptr_t)handle_syscall);
+    wrmsr(0xc0000084, 0);                       /* SFMASK */
+
+    /* No interrupts but ours */
+    outb(0x21, 0xff);
+    outb(0xa1, 0xff);
+    APIC(APIC_SVR) = 0x1ff;
+    APIC(APIC_LVTPC) = VECTOR_PMI;
+}
+
+/*
+ * Counting.  measure() lets counter 0 count while it calls the body, which
+ * gets 0x7fc0000000 in rdi and the address of the APIC's ICR in rsi, and
+ * may change all registers but rsp, r14 and r15.  Behind the body come
+ * three moves; the WRMSR that starts and the one that stops the counter are
+ * not counted.
+ */
+#define AROUND_INSNS    5       /* call, ret, 3 mov */
+#define AROUND_BRANCHES 2
+#define AROUND_TAKEN    2
+
+typedef void body_fn(void);
+
+void measure(uint64_t ctl, body_fn *body);
+asm(".pushsection .text\n"
+    "measure: push %rbx\n push %rbp\n push %r12\n"
+    "push %r13\n push %r14\n push %r15\n"
+    "mov %rsi, %r15\n"
+    "mov %rdi, %rax\n"
+    "mov %rdi, %rdx\n"
+    "shr $32, %rdx\n"
+    "mov $0x7fc0000000, %rdi\n"
+    "mov $0xfee00300, %esi\n"
+    "mov $0xc0010200, %ecx\n"
+    "wrmsr\n"
+    "call *%r15\n"
+    "mov $0xc0010200, %ecx\n"
+    "mov $0, %eax\n"
+    "mov $0, %edx\n"
+    "wrmsr\n"
+    "pop %r15\n pop %r14\n pop %r13\n"
+    "pop %r12\n pop %rbp\n pop %rbx\n"
+    "ret\n"
+    ".popsection\n");
+
+#define BODY(name, code)                                \
+    body_fn name;                                       \
+    asm(".pushsection .text\n"                          \
+        #name ":\n"                                     \
+        code "\n"                                       \
+        "ret\n"                                         \
+        ".popsection\n")
+
+struct counts {
+    uint64_t insns, branches, taken;
+};
+
+static void check(const char *name, body_fn *body, struct counts kernel,
+                  struct counts user)
+{
+    begin();
+    for (int mode = 1; mode < 4; mode++) {
+        struct counts want = { 0 };
+
+        if (mode & 1) {
+            want.insns += kernel.insns + AROUND_INSNS;
+            want.branches += kernel.branches + AROUND_BRANCHES;
+            want.taken += kernel.taken + AROUND_TAKEN;
+        }
+        if (mode & 2) {
+            want.insns += user.insns;
+            want.branches += user.branches;
+            want.taken += user.taken;
+        }
+        for (int i = 0; i < EVENTS; i++) {
+            uint64_t ctl = events[i].select | CTL_EN;
+
+            if (mode & 1) {
+                ctl |= CTL_OS;
+            }
+            if (mode & 2) {
+                ctl |= CTL_USR;
+            }
+            wrmsr(PERF_CTR(0), 0);
+            measure(ctl, body);
+            expect(events[i].name, rdmsr(PERF_CTR(0)),
+                   i == BRANCHES ? want.branches :
+                   i == TAKEN ? want.taken : want.insns);
+        }
+    }
+    end(name);
+}
+
+BODY(nothing, "");
+BODY(straight, ".rept 50\n nop\n .endr");
+/* 1 + 2n, n, n - 1 */
+BODY(loop, "mov $1000, %ecx\n 1: dec %ecx\n jnz 1b");
+/* int and iretq */
+BODY(soft_interrupts, ".rept 10\n int $0x40\n .endr");
+/* The exception, addq, iretq */
+BODY(undefined, ".rept 10\n ud2\n .endr");
+/* The exception, add, addq, iretq */
+BODY(page_faults, ".rept 10\n mov (%rdi), %al\n .endr");
+/* mov, mov, mov, and rdmsr faults: the exception and 4 instructions */
+BODY(general_faults, "mov $0x7fffffff, %ecx\n mov $0, %eax\n rdpmc");
+/*
+ * The APIC's interrupt is pending when it is enabled.  movl, sti, nop, nop,
+ * cli, the interrupt, 6 in the handler
+ */
+BODY(interrupts, ".rept 10\n movl $0x40041, (%rsi)\n sti\n nop\n nop\n"
+     "cli\n .endr");
+/* movl, sti, hlt, the interrupt, the handler, cli */
+BODY(halts, ".rept 10\n movl $0x40041, (%rsi)\n sti\n hlt\n cli\n .endr");
+/* movl, the NMI, incl, iretq */
+BODY(nmi, ".rept 10\n movl $0x40400, (%rsi)\n nop\n .endr");
+/* lea, mov, push, lea, push, lretq, and back with ljmp *mem from the stack */
+BODY(far_jumps,
+     ".rept 10\n"
+     "lea 1f(%rip), %rax\n"
+     "push $8\n"
+     "push %rax\n"
+     "lretq\n"
+     "1: lea 2f(%rip), %rax\n"
+     "push $8\n"
+     "push %rax\n"
+     "rex.W ljmp *(%rsp)\n"
+     "2: pop %rax\n"
+     "pop %rax\n"
+     "lea 3f(%rip), %rax\n"
+     "push $8\n"
+     "push %rax\n"
+     "rex.W lcall *(%rsp)\n"
+     "pop %rax\n"
+     "pop %rax\n"
+     "jmp 4f\n"
+     "3: lretq\n"
+     "4:\n"
+     ".endr");
+BODY(special, ".rept 10\n pause\n cli\n cld\n wbinvd\n mov %cr3, %rax\n"
+     "mov %rax, %cr3\n invlpg (%rsp)\n mov %ss, %eax\n mov %eax, %ss\n"
+     "nop\n lock incl ipis(%rip)\n .endr");
+
+/*
+ * To user mode and back.  Kernel: lea, mov, 5 push (the lea for rip among
+ * them), iretq; then the SYSCALLs that return, test, jz (not taken), dec,
+ * sysretq; at last test, jz (taken), jmp *, mov, and the end of the body.
+ * User: the code below.
+ */
+#define IN_USER(code)                                   \
+    "lea 9f(%rip), %rbx\n"                              \
+    "mov %rsp, %r12\n"                                  \
+    "push $0x23\n"                                      \
+    "push $user_stack_top\n"                            \
+    "push $0x2\n"                                       \
+    "push $0x2b\n"                                      \
+    "push $8f\n"                                        \
+    "iretq\n"                                           \
+    "8:\n"                                              \
+    code "\n"                                           \
+    "9: mov %r12, %rsp"
+
+#define IN_USER_KERNEL(calls)                           \
+    { 8 + 4 * (calls) + 4, 1 + 2 * (calls) + 2, 1 + (calls) + 2 }
+
+/* mov, 10 nop; mov, syscall */
+BODY(user, IN_USER("mov $7, %ebp\n .rept 10\n nop\n .endr\n"
+                   "mov $0, %eax\n syscall"));
+/* mov and 3 syscalls that return with eax counted down, and the last one */
+BODY(user_calls, IN_USER("mov $3, %eax\n syscall\n syscall\n syscall\n"
+                         "syscall"));
+/* int and ud2 in user mode */
+BODY(user_traps, IN_USER(".rept 10\n int $0x40\n ud2\n mov (%rdi), %al\n"
+                         ".endr\n mov $0, %eax\n syscall"));
+
+static void check_counts(void)
+{
+    const struct counts none = { 0 };
+
+    check("nothing", nothing, none, none);
+    check("straight", straight, (struct counts){ 50, 0, 0 }, none);
+    check("loop", loop, (struct counts){ 2001, 1000, 999 }, none);
+    check("soft_interrupts", soft_interrupts, (struct counts){ 20, 20, 20 },
+          none);
+    check("undefined_instructions", undefined,
+          (struct counts){ 20, 20, 20 }, none);
+    check("page_faults", page_faults, (struct counts){ 30, 20, 20 }, none);
+    check("general_protection", general_faults,
+          (struct counts){ 2 + 4, 2, 2 }, none);
+    check("interrupts", interrupts, (struct counts){ 110, 20, 20 }, none);
+    check("halts", halts, (struct counts){ 100, 20, 20 }, none);
+    check("nmis", nmi, (struct counts){ 40, 20, 20 }, none);
+    check("far_jumps", far_jumps, (struct counts){ 180, 50, 50 }, none);
+    check("special_instructions", special, (struct counts){ 110, 0, 0 },
+          none);
+    check("user_mode", user, (struct counts)IN_USER_KERNEL(0),
+          (struct counts){ 13, 1, 1 });
+    check("system_calls", user_calls, (struct counts)IN_USER_KERNEL(3),
+          (struct counts){ 5, 4, 4 });
+    /* Each round: kernel iretq; #UD, addq, iretq; #PF, add, addq, iretq */
+    check("traps_from_user_mode", user_traps,
+          (struct counts){ 12 + 60, 3 + 50, 3 + 50 },
+          (struct counts){ 12, 11, 11 });
+}
+
+/* Registers */
+
+static uint64_t faults(uint32_t msr, uint64_t val)
+{
+    uint32_t before = gps;
+
+    wrmsr(msr, val);
+    return gps - before;
+}
+
+static void check_registers(void)
+{
+    uint32_t lo, hi, before;
+
+    begin();
+    expect("fault", faults(PERF_CTL(3), ~(1ULL << 22)), 0);
+    expect("value", rdmsr(PERF_CTL(3)), 0x70fff9fffffULL);
+    wrmsr(PERF_CTL(3), 0);
+    end("perf_ctl_drops_reserved_bits");
+
+    begin();
+    expect("fault", faults(PERF_CTR(5), 0xabcdef0123456789ULL), 0);
+    expect("value", rdmsr(PERF_CTR(5)), 0xef0123456789ULL);
+    asm volatile("rdpmc" : "=a"(lo), "=d"(hi) : "c"(5));
+    expect("rdpmc", lo | (uint64_t)hi << 32, 0xef0123456789ULL);
+    before = gps;
+    asm volatile("rdpmc" : "=a"(lo), "=d"(hi) : "c"(6));
+    expect("faults", gps - before, 1);
+    wrmsr(PERF_CTR(5), 0);
+    end("rdpmc");
+
+    begin();
+    for (int i = 0; i < 4; i++) {
+        wrmsr(PERF_CTR(i), i + 1);
+        expect("counter", rdmsr(0xc0010004 + i), i + 1);
+        wrmsr(0xc0010000 + i, i + 1);
+        expect("control", rdmsr(PERF_CTL(i)), i + 1);
+        wrmsr(PERF_CTL(i), 0);
+        wrmsr(PERF_CTR(i), 0);
+    }
+    end("legacy_addresses");
+
+    begin();
+    expect("reset", rdmsr(DBG_EXTN_CFG), CFG_ONES);
+    for (int bit = 0; bit < 64; bit++) {
+        bool bad = !(0x070f003cULL >> bit & 1);
+
+        if (bit != 3 && bit != 4) {
+            expect("faults", faults(DBG_EXTN_CFG, CFG_ONES | 1ULL << bit),
+                   bad);
+        }
+    }
+    expect("faults", faults(DBG_EXTN_CFG, 0), 1);
+    wrmsr(DBG_EXTN_CFG, CFG_ONES);
+    end("config_reserved_bits");
+
+    begin();
+    for (int i = 0; i < 16; i++) {
+        wrmsr(BR_FROM(i), ~(uint64_t)i);
+        wrmsr(BR_TO(i), ~(uint64_t)i << 1);
+    }
+    for (int i = 0; i < 16; i++) {
+        expect("from", rdmsr(BR_FROM(i)), ~(uint64_t)i);
+        expect("to", rdmsr(BR_TO(i)), ~(uint64_t)i << 1);
+    }
+    end("samp_br_hold_64_bits");
+
+    /* An overflow without an interrupt goes unnoticed. */
+    begin();
+    before = pmis;
+    wrmsr(PERF_CTR(0), -10);
+    asm volatile("sti");
+    measure(events[TAKEN].select | CTL_OS | CTL_EN, loop);
+    asm volatile("cli");
+    expect("value", rdmsr(PERF_CTR(0)), 999 + AROUND_TAKEN - 10);
+    expect("interrupts", pmis - before, 0);
+    end("wrap_without_interrupt");
+}
+
+/*
+ * Branch Sampling.  chain() is 40 jumps in a row, each of them taken: jump n
+ * is at chain_jumps[n] and leads to chain_jumps[n + 1].  They are two bytes
+ * long and stand four bytes apart.
+ */
+void chain(void);
+extern const char chain_jumps[];
+asm(".pushsection .text\n"
+    "chain: nop\n"
+    "chain_jumps:\n"
+    ".rept 40\n"
+    "jmp .+4\n"
+    "ud2\n"
+    ".endr\n"
+    "ret\n"
+    ".popsection\n");
+
+#define JUMPS 40
+
+static uint64_t jump(int n)
+{
+    return (uintptr_t)chain_jumps + 4 * n;
+}
+
+/* Entries first to last - 1 are the jumps of the chain from @n on. */
+static void expect_jumps(int first, int last, int n)
+{
+    for (int i = first; i < last; i++, n++) {
+        expect("from", rdmsr(BR_FROM(i)), jump(n));
+        expect("to", rdmsr(BR_TO(i)), jump(n + 1));
+    }
+}
+
+/* What a sampling driver does, with the counter's distance from overflow */
+static void sample(uint64_t event, uint64_t distance, uint64_t cfg,
+                   body_fn *body)
+{
+    for (int i = 0; i < 16; i++) {
+        wrmsr(BR_FROM(i), 0);
+        wrmsr(BR_TO(i), 0);
+    }
+    asm volatile("sti\n nop\n nop\n cli" : : : "memory");
+    pmis = 0;
+    nmis = 0;
+    wrmsr(DBG_EXTN_CFG, cfg | CFG_ONES);
+    wrmsr(PERF_CTR(0), -distance);
+    measure(event | CTL_OS | CTL_INT | CTL_EN, body);
+    asm volatile("cli");
+}
+
+BODY(run_chain, "sti\n jmp chain");
+BODY(run_chain_cli, "jmp chain");
+BODY(run_loop, "sti\n mov $1000, %ecx\n 1: dec %ecx\n jnz 1b");
+/* Three jumps, then software ends it */
+BODY(run_and_release,
+     "sti\n"
+     "jmp 1f\n"
+     "1: jmp 2f\n"
+     "2: jmp 3f\n"
+     "3: mov $0xc000010f, %ecx\n"
+     "rdmsr\n"
+     "mov %eax, %ebp\n"
+     "and $~4, %eax\n"
+     "mov pmis(%rip), %r12d\n"
+     "wrmsr\n"
+     "nop\n"
+     "mov pmis(%rip), %r13d\n"
+     "mov %ebp, cfg_before(%rip)\n"
+     "mov %r12d, pmis_before(%rip)\n"
+     "mov %r13d, pmis_after(%rip)\n"
+     ".pushsection .bss\n"
+     "cfg_before: .skip 4\n"
+     "pmis_before: .skip 4\n"
+     "pmis_after: .skip 4\n"
+     ".popsection");
+extern volatile uint32_t cfg_before, pmis_before, pmis_after;
+/* Counter 1 starts as well: taken branches, CPL 0, interrupt */
+BODY(run_second,
+     "mov $0xc0010202, %ecx\n"
+     "mov $0x5200c4, %eax\n"
+     "xor %edx, %edx\n"
+     "wrmsr\n"
+     "sti\n"
+     "jmp chain");
+/* The same code in the upper half of the address space, and back */
+BODY(run_high,
+     "lea 1f(%rip), %rax\n"
+     "movabs $0xffff800000000000, %rdx\n"
+     "or %rdx, %rax\n"
+     "jmp *%rax\n"
+     "1: jmp 2f\n"
+     "2: lea 3f(%rip), %rax\n"
+     "not %rdx\n"
+     "and %rdx, %rax\n"
+     "jmp *%rax\n"
+     "3: jmp chain");
+/* A software interrupt and a user mode visit on the way */
+BODY(run_mixed,
+     "jmp 1f\n"
+     "1: int $0x40\n"
+     "2: ud2\n"
+     "3: jmp chain");
+/* Halted by an interrupt from another source while one is held */
+BODY(run_halted,
+     "jmp 1f\n"
+     "1: jmp 2f\n"
+     "2: movl $0x40041, (%rsi)\n"
+     "sti\n"
+     "hlt\n"
+     "jmp chain");
+
+static void expect_sample(int off, bool vb, bool en, int interrupts)
+{
+    expect("config", rdmsr(DBG_EXTN_CFG), CFG_ONES | CFG_OFF(off) |
+           (vb ? CFG_VB : 0) | (en ? CFG_EN : 0));
+    expect("interrupts", pmis, interrupts);
+}
+
+static void check_sampling(void)
+{
+    const uint64_t taken = events[TAKEN].select;
+    const uint64_t insns = events[INSNS].select;
+    uint32_t before;
+
+    /*
+     * The call and the jump to the chain are the first two; the fifth
+     * overflows, which is jump 2; 3 to 18 are recorded.  The counter goes
+     * on: jumps 3 to 39 and the return, and the interrupt with its IRET.
+     */
+    begin();
+    sample(taken, 5, CFG_EN, run_chain);
+    expect_jumps(0, 16, 3);
+    expect_sample(0, true, false, 1);
+    expect("counter", rdmsr(PERF_CTR(0)), JUMPS - 3 + 1 + 2);
+    end("sixteen_branches_after_the_overflow");
+
+    /* call, sti, jmp, nop: the instruction before jump 0 overflows */
+    begin();
+    sample(insns, 4, CFG_EN, run_chain);
+    expect_jumps(0, 16, 0);
+    expect_sample(0, true, false, 1);
+    end("overflow_by_an_instruction_before_a_branch");
+
+    begin();
+    sample(insns, 5, CFG_EN, run_chain);
+    expect_jumps(0, 16, 1);
+    end("overflow_by_a_branch_instruction");
+
+    /* A loop, so that the same block is executed again and again */
+    begin();
+    sample(taken, 100, CFG_EN, run_loop);
+    for (int i = 1; i < 16; i++) {
+        expect("from", rdmsr(BR_FROM(i)), rdmsr(BR_FROM(0)));
+        expect("to", rdmsr(BR_TO(i)), rdmsr(BR_TO(0)));
+        expect("length", rdmsr(BR_FROM(i)) - rdmsr(BR_TO(i)), 2);
+    }
+    expect_sample(0, true, false, 1);
+    end("loop");
+
+    begin();
+    sample(taken, 3, CFG_EN, run_and_release);
+    /* The call, two jumps, one more is recorded; then WRMSR */
+    expect("config before", cfg_before,
+           CFG_ONES | CFG_EN | CFG_VB | CFG_OFF(1));
+    expect("interrupts before", pmis_before, 0);
+    expect("interrupts after", pmis_after, 1);
+    expect_sample(1, true, false, 1);
+    expect("entry 1", rdmsr(BR_FROM(1)), 0);
+    end("release_by_software");
+
+    begin();
+    sample(taken, 4, CFG_EN, run_and_release);
+    expect("interrupts before", pmis_before, 0);
+    expect("interrupts after", pmis_after, 1);
+    expect_sample(0, false, false, 1);
+    expect("entry 0", rdmsr(BR_FROM(0)), 0);
+    end("release_of_an_empty_buffer");
+
+    begin();
+    sample(taken, 5, CFG_EN | CFG_OFF(12), run_chain);
+    expect_jumps(12, 16, 3);
+    expect("entry 0", rdmsr(BR_FROM(0)), 0);
+    expect_sample(0, true, false, 1);
+    end("start_in_the_middle");
+
+    /* No second pass: what comes later does not change the buffer. */
+    begin();
+    sample(taken, 5, CFG_EN, run_chain);
+    measure(taken | CTL_OS | CTL_INT | CTL_EN, run_loop);
+    asm volatile("cli");
+    expect_jumps(0, 16, 3);
+    end("one_pass");
+
+    /* BRS is on, but for another counter. */
+    begin();
+    sample(taken, 5, CFG_EN | CFG_PMC(1), run_chain);
+    expect("entry 0", rdmsr(BR_FROM(0)), 0);
+    expect("interrupts", pmis, 1);
+    expect("config", rdmsr(DBG_EXTN_CFG), CFG_ONES | CFG_EN | CFG_PMC(1));
+    end("other_counter_is_not_held");
+
+    begin();
+    sample(taken, 5, 0, run_chain);
+    expect("entry 0", rdmsr(BR_FROM(0)), 0);
+    expect_sample(0, false, false, 1);
+    end("not_held_when_off");
+
+    /*
+     * Jump 2 is the fifth branch of counter 0, and jump 7 the ninth of
+     * counter 1, whose interrupt is not held: it and its IRET are recorded
+     * like everything else.
+     */
+    begin();
+    wrmsr(PERF_CTR(1), -9);
+    sample(taken, 5, CFG_EN, run_second);
+    wrmsr(PERF_CTL(1), 0);
+    wrmsr(PERF_CTR(1), 0);
+    expect_jumps(0, 5, 3);
+    expect("from", rdmsr(BR_FROM(5)), jump(8));
+    expect("to", rdmsr(BR_TO(5)), (uintptr_t)handle_pmi);
+    expect("to", rdmsr(BR_TO(6)), jump(8));
+    expect_jumps(7, 16, 8);
+    expect_sample(0, true, false, 2);
+    end("second_counter_does_not_disturb");
+
+    /* FROM is canonical; in TO the sign is not extended. */
+    begin();
+    sample(taken, 1, CFG_EN, run_high);
+    expect("from", rdmsr(BR_FROM(0)) & UPPER_HALF, 0);
+    expect("to", rdmsr(BR_TO(0)) >> 32, 0x8000);
+    expect("from", rdmsr(BR_FROM(1)) & UPPER_HALF, UPPER_HALF);
+    expect("to", rdmsr(BR_TO(1)) >> 32, 0x8000);
+    expect("from", rdmsr(BR_FROM(2)) & UPPER_HALF, UPPER_HALF);
+    expect("to", rdmsr(BR_TO(2)) >> 32, 0);
+    expect_jumps(4, 16, 0);
+    end("upper_half");
+
+    begin();
+    sample(taken, 1, CFG_EN, run_mixed);
+    expect("to", rdmsr(BR_TO(1)), (uintptr_t)handle_soft);
+    expect("from", rdmsr(BR_FROM(1)), rdmsr(BR_TO(0)));
+    expect("from", rdmsr(BR_FROM(2)), (uintptr_t)handle_soft);
+    expect("to", rdmsr(BR_TO(2)), rdmsr(BR_FROM(1)) + 2);
+    expect("from", rdmsr(BR_FROM(3)), rdmsr(BR_TO(2)));
+    expect("to", rdmsr(BR_TO(3)), (uintptr_t)handle_ud);
+    expect("to", rdmsr(BR_TO(4)), rdmsr(BR_FROM(3)) + 2);
+    expect_jumps(6, 16, 0);
+    end("exceptions_are_recorded");
+
+    begin();
+    before = ipis;
+    sample(taken, 2, CFG_EN, run_halted);
+    expect("interrupts", ipis - before, 1);
+    expect("to", rdmsr(BR_TO(1)), (uintptr_t)handle_ipi);
+    expect_jumps(4, 16, 0);
+    expect_sample(0, true, false, 1);
+    end("halted_while_held");
+
+    /* With interrupts off, it waits in the APIC. */
+    begin();
+    sample(taken, 5, CFG_EN, run_chain_cli);
+    expect("interrupts", pmis, 0);
+    asm volatile("sti\n nop\n nop\n cli");
+    expect("interrupts", pmis, 1);
+    expect_jumps(0, 16, 3);
+    end("delivered_when_enabled");
+
+    begin();
+    APIC(APIC_LVTPC) = APIC_MODE_NMI;
+    sample(taken, 5, CFG_EN, run_chain_cli);
+    expect("NMIs", nmis, 1);
+    expect("interrupts", pmis, 0);
+    expect_jumps(0, 16, 3);
+    end("nmi");
+
+    begin();
+    APIC(APIC_LVTPC) = APIC_MASKED | VECTOR_PMI;
+    sample(taken, 5, CFG_EN, run_chain);
+    APIC(APIC_LVTPC) = VECTOR_PMI;
+    asm volatile("sti\n nop\n nop\n cli");
+    expect("interrupts", pmis, 0);
+    expect_jumps(0, 16, 3);
+    end("masked");
+}
+
+void __attribute__((used)) main(void)
+{
+    put("TAP version 13\n");
+    set_up();
+    check_counts();
+    check_registers();
+    check_sampling();
+    power_off();
+}

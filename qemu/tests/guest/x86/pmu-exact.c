@@ -1,0 +1,415 @@
+/*
+ * Do the counters of the emulated Zen PMU count exactly?
+ *
+ * Runs under Linux.  Each case is a piece of assembler code between the
+ * system call that starts a group of counters and the one that stops them,
+ * both issued without a C library in between.  What the counters must show
+ * is worked out by hand beside the code.
+ *
+ * With a user mode filter, counting begins behind the first SYSCALL, which
+ * has been executed before the counters run, and ends with the second one,
+ * which is an instruction and a taken branch.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ktap.h"
+
+enum { INSNS, BRANCHES, TAKEN, CYCLES, NEVENTS };
+
+static const struct {
+    const char *name;
+    uint64_t config;
+} events[NEVENTS] = {
+    [INSNS] = { "instructions", 0xc0 },
+    [BRANCHES] = { "branches", 0xc2 },
+    [TAKEN] = { "taken branches", 0xc4 },
+    [CYCLES] = { "cycles", 0x76 },
+};
+
+typedef void body_fn(long fd, void *arg);
+
+/*
+ * NAME(fd, arg): start the group of fd, run the code, stop the group.  The
+ * code may change all registers but rsp and r12 (fd) and gets arg in rbx.
+ */
+#define BODY(name, code)                                        \
+    body_fn name;                                               \
+    asm(".pushsection .text\n"                                  \
+        ".globl " #name "\n"                                    \
+        #name ":\n"                                             \
+        "push %rbx\n push %rbp\n push %r12\n"                   \
+        "push %r13\n push %r14\n push %r15\n"                   \
+        "mov %rdi, %r12\n"                                      \
+        "mov %rsi, %rbx\n"                                      \
+        "mov $16, %eax\n"        /* ioctl(fd, ENABLE, GROUP) */ \
+        "mov $0x2400, %esi\n"                                   \
+        "mov $1, %edx\n"                                        \
+        "syscall\n"                                             \
+        code "\n"                                               \
+        "mov $16, %eax\n"        /* ioctl(fd, DISABLE, GROUP) */\
+        "mov %r12, %rdi\n"                                      \
+        "mov $0x2401, %esi\n"                                   \
+        "mov $1, %edx\n"                                        \
+        "syscall\n"                                             \
+        "pop %r15\n pop %r14\n pop %r13\n"                      \
+        "pop %r12\n pop %rbp\n pop %rbx\n"                      \
+        "ret\n"                                                 \
+        ".popsection\n")
+
+/* What the end of every case adds */
+#define END_INSNS    5
+#define END_BRANCHES 1
+#define END_TAKEN    1
+
+BODY(nothing, "");
+
+BODY(straight, ".rept 100\n nop\n .endr");
+
+/* 1 + 2n instructions, n branches of which n - 1 are taken */
+BODY(loop,
+     "mov $100000, %ecx\n"
+     "1: dec %ecx\n"
+     "jnz 1b");
+
+/* Long enough for some timer interrupts */
+BODY(long_loop,
+     "mov $100000000, %ecx\n"
+     "1: dec %ecx\n"
+     "jnz 1b");
+
+/* Every second jz is taken: 7 instructions when it is not, 6 when it is */
+BODY(alternate,
+     "mov $1000, %ecx\n"
+     "1: test $1, %cl\n"
+     "jz 2f\n"
+     "nop\n"
+     "2: lea 1(%rax), %rax\n"
+     "lea 1(%rdx), %rdx\n"
+     "dec %ecx\n"
+     "jnz 1b");
+
+/* call and ret: 4 instructions, 3 taken branches an iteration */
+BODY(calls,
+     "mov $1000, %ecx\n"
+     "1: call 2f\n"
+     "dec %ecx\n"
+     "jnz 1b\n"
+     "jmp 3f\n"
+     "2: ret\n"
+     "3:");
+
+/* Direct jumps, over a page border as well */
+BODY(jumps,
+     "mov $1000, %ecx\n"
+     "1: jmp 2f\n"
+     ".balign 4096\n"
+     "2: jmp 3f\n"
+     ".skip 5000, 0xcc\n"
+     "3: dec %ecx\n"
+     "jnz 1b");
+
+/* An instruction over a page border ends a translation block. */
+BODY(page_border,
+     "jmp 2f\n"
+     ".balign 4096\n"
+     ".skip 4096 - 7\n"
+     "2: nop\n"
+     "nop\n"
+     "movabs $0x1122334455667788, %rax\n"
+     "nop");
+
+/* Indirect jumps and calls through registers and memory, ret imm16 */
+BODY(indirect,
+     "mov $1000, %ebp\n"
+     "lea 4f(%rip), %rdx\n"
+     "push %rdx\n"
+     "1: lea 2f(%rip), %rax\n"
+     "jmp *%rax\n"
+     "nop\n"
+     "2: lea 3f(%rip), %rax\n"
+     "push %rdx\n"
+     "call *%rax\n"
+     "call *(%rsp)\n"
+     "dec %ebp\n"
+     "jnz 1b\n"
+     "jmp 5f\n"
+     "3: ret $8\n"
+     "4: ret\n"
+     "5: pop %rdx");
+
+/* loop, loope, loopne, jrcxz; see the expectation for the numbers */
+BODY(loop_insns,
+     "mov $1000, %ecx\n"
+     "1: loop 1b\n"
+     "mov $1000, %ecx\n"
+     "xor %eax, %eax\n"
+     "2: loope 2b\n"
+     "mov $1000, %ecx\n"
+     "xor %eax, %eax\n"
+     "3: loopne 3b\n"
+     "jrcxz 4f\n"
+     "mov $0, %ecx\n"
+     "4: jrcxz 5f\n"
+     "nop\n"
+     "5:");
+
+/* One instruction, however often it runs and faults; and with count zero */
+BODY(rep_faults,
+     "mov %rbx, %rdi\n"
+     "mov $0x100000, %ecx\n"
+     "mov $0x55, %eax\n"
+     "rep stosb\n"
+     "mov %rbx, %rsi\n"
+     "lea 0x100000(%rbx), %rdi\n"
+     "mov $0x20000, %ecx\n"
+     "rep movsq\n"
+     "xor %ecx, %ecx\n"
+     "rep movsb\n"
+     "mov %rbx, %rdi\n"
+     "mov $0x100000, %ecx\n"
+     "repe scasb\n"
+     "mov %rbx, %rdi\n"
+     "lea 0x100000(%rbx), %rsi\n"
+     "mov $0x100000, %ecx\n"
+     "repe cmpsb");
+
+/* 256 stores, each to a page that is not there yet: 3 + 4 * 256 */
+BODY(page_faults,
+     "mov %rbx, %rdi\n"
+     "mov $256, %ecx\n"
+     "xor %eax, %eax\n"
+     "1: mov %al, (%rdi)\n"
+     "add $4096, %rdi\n"
+     "dec %ecx\n"
+     "jnz 1b");
+
+/* 39 is getpid: 1 + 4 * 100 instructions */
+BODY(system_calls,
+     "mov $100, %ebp\n"
+     "1: mov $39, %eax\n"
+     "syscall\n"
+     "dec %ebp\n"
+     "jnz 1b");
+
+/* Instructions that leave the emulator's main loop or its code buffer */
+BODY(special,
+     "mov %rbx, %r13\n"
+     ".rept 10\n"
+     "pause\n"
+     "xor %eax, %eax\n"
+     "cpuid\n"
+     "rdtsc\n"
+     "lfence\n"
+     "mfence\n"
+     "lock incl -4(%rsp)\n"
+     "xor %eax, %eax\n"
+     "xchg %eax, -4(%rsp)\n"
+     "fninit\n"
+     "fld1\n"
+     "fsqrt\n"
+     "fstp %st(0)\n"
+     ".endr\n"
+     "lock cmpxchg16b (%r13)");
+
+
+/*
+ * Faults.  The handler is given the ucontext in rdx and steps over as many
+ * bytes as the signal number says: 2 for #UD and #DE, none for a breakpoint.
+ * The instruction that faults does not retire; INT3 does, as a taken branch.
+ */
+asm(".pushsection .text\n"
+    "fault_handler: addq $2, 168(%rdx)\n"  /* RIP */
+    "ret\n"
+    "trap_handler: ret\n"
+    "restorer: mov $15, %eax\n"            /* rt_sigreturn */
+    "syscall\n"
+    ".popsection\n");
+
+/* Each ud2 costs addq, ret, mov and syscall. */
+BODY(undefined, ".rept 10\n ud2\n .endr");
+
+BODY(divide,
+     "mov $10, %ebp\n"
+     "1: xor %eax, %eax\n"
+     "xor %edx, %edx\n"
+     "xor %ecx, %ecx\n"
+     "div %ecx\n"
+     "dec %ebp\n"
+     "jnz 1b");
+
+/* Each int3 is counted, then ret, mov and syscall. */
+BODY(breakpoints, ".rept 10\n int3\n .endr");
+
+struct kernel_sigaction {
+    void *handler;
+    unsigned long flags;
+    void *restorer;
+    uint64_t mask;
+};
+
+static void handle(int sig, void *handler)
+{
+    extern char restorer[];
+    struct kernel_sigaction act = {
+        .handler = handler,
+        .flags = 0x04000000 | SA_SIGINFO | SA_NODEFER,
+        .restorer = restorer,
+    };
+
+    syscall(SYS_rt_sigaction, sig, &act, NULL, 8);
+}
+
+static int open_group(int fd[NEVENTS])
+{
+    for (int i = 0; i < NEVENTS; i++) {
+        struct perf_event_attr attr = {
+            .type = PERF_TYPE_RAW,
+            .size = sizeof(attr),
+            .config = events[i].config,
+            .disabled = i == 0,
+            .exclude_kernel = 1,
+            .exclude_hv = 1,
+            .exclude_guest = 1,
+        };
+
+        fd[i] = syscall(SYS_perf_event_open, &attr, 0, -1,
+                        i ? fd[0] : -1, 0);
+        if (fd[i] < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static void check(const char *name, body_fn *body, uint64_t insns,
+                  uint64_t branches, uint64_t taken)
+{
+    const uint64_t want[NEVENTS] = {
+        [INSNS] = insns + END_INSNS,
+        [BRANCHES] = branches + END_BRANCHES,
+        [TAKEN] = taken + END_TAKEN,
+        [CYCLES] = insns + END_INSNS,
+    };
+    size_t size = 4 << 20;
+    bool ok = true;
+
+    /* The first run warms up the code pages, the second one is cold data. */
+    for (int run = 0; run < 2; run++) {
+        int fd[NEVENTS];
+        void *mem;
+
+        mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mem == MAP_FAILED || open_group(fd)) {
+            ktap_note("%s", strerror(errno));
+            ktap_result(false, name);
+            return;
+        }
+        body(fd[0], mem);
+        for (int i = 0; i < NEVENTS; i++) {
+            uint64_t got = 0;
+
+            if (read(fd[i], &got, sizeof(got)) != sizeof(got) ||
+                got != want[i]) {
+                ktap_note("%s, run %d: %llu instead of %llu",
+                          events[i].name, run, (unsigned long long)got,
+                          (unsigned long long)want[i]);
+                ok = false;
+            }
+            close(fd[i]);
+        }
+        munmap(mem, size);
+    }
+    ktap_result(ok, name);
+}
+
+/* A user program reads a running counter itself. */
+static void check_rdpmc(void)
+{
+    struct perf_event_mmap_page *page;
+    uint32_t lo, hi, lo2, hi2, index;
+    int fd[NEVENTS];
+
+    if (open_group(fd)) {
+        ktap_result(false, "rdpmc");
+        return;
+    }
+    page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd[0], 0);
+    ioctl(fd[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
+    index = page->index;
+    if (!page->cap_user_rdpmc || !index) {
+        ktap_note("no user rdpmc");
+        ktap_result(false, "rdpmc");
+        return;
+    }
+    /* rdpmc does not see itself: rdpmc, 2 mov, 10 nop, mov */
+    asm volatile("rdpmc\n"
+                 "mov %%eax, %0\n"
+                 "mov %%edx, %1\n"
+                 ".rept 10\n nop\n .endr\n"
+                 "mov %4, %%ecx\n"
+                 "rdpmc\n"
+                 : "=&r"(lo), "=&r"(hi), "=&a"(lo2), "=&d"(hi2)
+                 : "r"(index - 1), "c"(index - 1));
+    ktap_note("%u instructions between two rdpmc", lo2 - lo);
+    ktap_result(lo2 - lo == 14 && hi2 == hi, "rdpmc");
+}
+
+int main(void)
+{
+    extern char fault_handler[], trap_handler[];
+    int fd[NEVENTS];
+
+    ktap_start();
+    if (open_group(fd)) {
+        ktap_skip_all("no hardware counters");
+    }
+    for (int i = 0; i < NEVENTS; i++) {
+        close(fd[i]);
+    }
+
+    handle(SIGILL, fault_handler);
+    handle(SIGFPE, fault_handler);
+    handle(SIGTRAP, trap_handler);
+
+    check("nothing", nothing, 0, 0, 0);
+    check("straight", straight, 100, 0, 0);
+    check("loop", loop, 1 + 2 * 100000, 100000, 99999);
+    /* 1000 times test, jz, 2 lea, dec, jnz; 500 times nop */
+    check("taken_and_not_taken", alternate, 1 + 6 * 1000 + 500, 2000,
+          500 + 999);
+    check("calls_and_returns", calls, 1 + 4 * 1000 + 1, 3 * 1000 + 1,
+          2 * 1000 + 999 + 1);
+    check("jumps", jumps, 1 + 4 * 1000, 3000, 2999);
+    check("page_border", page_border, 5, 1, 1);
+    /* lea, jmp, lea, push, call, ret 8, call, ret, dec, jnz */
+    check("indirect_jumps", indirect, 3 + 10 * 1000 + 2, 6 * 1000 + 1,
+          5 * 1000 + 999 + 1);
+    /* loop is not taken when it ends; ZF is set by xor */
+    check("loop_instructions", loop_insns,
+          (1 + 1000) + (2 + 1000) + (2 + 1) + 1 + 1 + 1,
+          1000 + 1000 + 1 + 1 + 1, 999 + 999 + 0 + 0 + 1);
+    check("rep_over_faulting_pages", rep_faults, 17, 0, 0);
+    check("page_faults", page_faults, 3 + 4 * 256, 256, 255);
+    check("system_calls", system_calls, 1 + 4 * 100, 200, 199);
+    check("special_instructions", special, 13 * 10 + 2, 0, 0);
+    check("undefined_instructions", undefined, 4 * 10, 2 * 10, 2 * 10);
+    check("divide_errors", divide, 1 + 5 * 10 + 4 * 10, 10 + 2 * 10,
+          9 + 2 * 10);
+    check("breakpoints", breakpoints, 4 * 10, 3 * 10, 3 * 10);
+    check("timer_interrupts", long_loop, 1 + 2 * 100000000ULL, 100000000,
+          99999999);
+    check_rdpmc();
+    return ktap_finish();
+}
