@@ -38,10 +38,9 @@
  *   overflow while BRS is off, which would be an interrupt without branches.
  *
  * - A capture counts only if it is complete and has nothing of an NMI's own
- *   way in or out. Otherwise it is taken again as soon as possible: the counter
- *   is set to overflow right away, and what it has counted still belongs to the
- *   period. So the kernel's own doings neither show up in the stacks nor make
- *   them short.
+ *   way in or out. Otherwise it is taken again: the counter is set to overflow
+ *   soon, and what it has counted still belongs to the period. So the kernel's
+ *   own doings neither show up in the stacks nor make them short.
  */
 #define pr_fmt(fmt) "amd_brs: " fmt
 
@@ -96,6 +95,14 @@
 /* Upper limit of what a kernel event is kept away from the end of an NMI */
 #define BRS_MAX_GUARD		65536
 
+/*
+ * Events to let pass before a capture is taken again. When it was given up BRS
+ * has let go of an interrupt, which is taken as soon as the NMI ends. The
+ * branches into that must not be what starts the next capture: it would be
+ * given up as well, and so forth.
+ */
+#define BRS_RETAKE_DISTANCE	16
+
 /* How often in a row to take a capture again that may be no better next time */
 #define BRS_MAX_RETAKES		4
 
@@ -111,27 +118,30 @@ enum brs_exit {
 
 /**
  * struct brs_cpu - BRS on one CPU
- * @armed:	BRS is on, or is off just for the time being
+ * @on:		BRS may be on, DBG_EXTN_CFG has to be cleared
+ * @armed:	BRS and the counter are on, but for an NMI or a low power state
+ * @nmi:	off because an NMI is being handled, whose exit turns them on
+ * @full:	the buffer was full when that NMI came
  * @idle:	off because the CPU is in a low power state
- * @restart:	off because an NMI is being handled, whose exit turns it on
  * @ctl:	what starts the counter, for its control register
  * @task:	the task that was running when BRS was armed
  * @distance:	events from the last time the counter was set to its overflow
  * @uncount:	branches in @distance which are an NMI's way out
  * @resume_ip:	where the last NMI has returned to, 0: armed outside of an NMI
  * @resume:	which way out it was
- * @exit_len:	taken branches from x86_pmu_nmi_exit() to the end of an NMI, for
+ * @exit_len:	taken branches from amd_brs_nmi_exit() to the end of an NMI, for
  *		each way out; 0 as long as none was seen
  * @guard:	the same for events other than taken branches, a lower limit
  * @retakes:	captures given up since the last sample
  *
- * Belongs to its CPU. Written with interrupts disabled and by NMIs; the latter
- * leave @armed and @idle alone.
+ * Belongs to its CPU. Written with interrupts disabled and by NMIs.
  */
 struct brs_cpu {
+	bool			on;
 	bool			armed;
+	bool			nmi;
+	bool			full;
 	bool			idle;
-	bool			restart;
 	u64			ctl;
 	struct task_struct	*task;
 	s64			distance;
@@ -145,6 +155,7 @@ struct brs_cpu {
 
 static DEFINE_PER_CPU(struct brs_cpu, brs_cpu);
 
+DEFINE_STATIC_CALL_NULL(x86_pmu_nmi_enter, void (void));
 DEFINE_STATIC_CALL_NULL(x86_pmu_nmi_exit, void (void));
 DEFINE_STATIC_CALL_NULL(x86_pmu_resume, void (void));
 
@@ -172,10 +183,10 @@ static void brs_wrmsr(u32 msr, u64 val)
 	wrmsrl(msr, val);
 }
 
-/* For the places where nothing may be traced */
-static __always_inline void brs_wrmsr_noinstr(u32 msr, u64 val)
+/* Does @cfg tell that BRS has filled the buffer, and is off therefore? */
+static __always_inline bool brs_cfg_full(u64 cfg)
 {
-	__wrmsr(msr, (u32)val, (u32)(val >> 32));
+	return !(cfg & (BRS_CFG_BRSMEN | BRS_CFG_MSROFF)) && (cfg & BRS_CFG_VB);
 }
 
 /*
@@ -186,11 +197,10 @@ static bool brs_stop(void)
 {
 	u64 cfg = brs_rdmsr(MSR_AMD_DBG_EXTN_CFG);
 
-	if (!(cfg & BRS_CFG_BRSMEN))
-		return (cfg & BRS_CFG_VB) && !FIELD_GET(BRS_CFG_MSROFF, cfg);
+	if (cfg & BRS_CFG_BRSMEN)
+		brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
 
-	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
-	return false;
+	return brs_cfg_full(cfg);
 }
 
 static u64 brs_sign_extend(u64 ip)
@@ -205,9 +215,10 @@ static void brs_read(struct perf_branch_entry *br)
 	int i;
 
 	for (i = 0; i < BRS_DEPTH; i++, msr -= 2, br++) {
-		perf_clear_branch_entry_bitfields(br);
-		br->from = brs_sign_extend(brs_rdmsr(msr));
-		br->to = brs_sign_extend(brs_rdmsr(msr + 1));
+		*br = (struct perf_branch_entry) {
+			.from	= brs_sign_extend(brs_rdmsr(msr)),
+			.to	= brs_sign_extend(brs_rdmsr(msr + 1)),
+		};
 	}
 }
 
@@ -379,7 +390,7 @@ static s64 brs_next_period(struct perf_event *event)
 	return left;
 }
 
-/* Has another NMI hit the capture? Then it shows the way into the handler. */
+/* Has another NMI hit the capture? Then its end is the way into the NMI. */
 static bool brs_saw_nmi(const struct perf_branch_entry *br)
 {
 	int i;
@@ -399,6 +410,20 @@ static bool brs_is_iret(unsigned long ip)
 	return ip >= (unsigned long)__entry_text_start &&
 	       ip <= (unsigned long)__entry_text_end - sizeof(iretq) &&
 	       !memcmp((void *)ip, iretq, sizeof(iretq));
+}
+
+/*
+ * Does the filter @sel ask for all branches at the levels that @event counts
+ * at? Then only a change of the level right after the overflow makes a stack
+ * empty, and another one is likely to have something to tell.
+ */
+static bool brs_filter_fits(struct perf_event *event, u64 sel)
+{
+	u64 config = event->hw.config;
+
+	return (sel & X86_BR_ANY) == X86_BR_ANY &&
+	       (!(config & ARCH_PERFMON_EVENTSEL_USR) || (sel & X86_BR_USER)) &&
+	       (!(config & ARCH_PERFMON_EVENTSEL_OS) || (sel & X86_BR_KERNEL));
 }
 
 /*
@@ -516,7 +541,7 @@ static struct pt_regs *brs_user_regs(struct pt_regs *regs, struct pt_regs *copy,
 }
 
 /*
- * Take what is due again as soon as possible, @resume being as for
+ * Take what is due again, and soon, @resume being as for
  * brs_set_counter(). Nothing is counted off the period; it only must not look
  * like one that has just begun.
  */
@@ -528,7 +553,7 @@ static void brs_retake(struct brs_cpu *brs, struct perf_event *event,
 	if (!local64_read(&hwc->period_left))
 		local64_set(&hwc->period_left, -1);
 
-	brs_set_counter(brs, event, 1, resume);
+	brs_set_counter(brs, event, BRS_RETAKE_DISTANCE, resume);
 }
 
 /*
@@ -591,8 +616,7 @@ static void brs_overflow(struct brs_cpu *brs, struct perf_event *event,
 
 	nr = brs_filter(br, nr, sel);
 
-	/* All of it at another privilege level than asked for? */
-	if (!nr && (sel & X86_BR_ANY) == X86_BR_ANY &&
+	if (!nr && brs_filter_fits(event, sel) &&
 	    brs->retakes++ < BRS_MAX_RETAKES)
 		goto retake;
 
@@ -645,7 +669,7 @@ static void brs_keep_distance(struct brs_cpu *brs, struct perf_event *event,
  * @regs: registers at the time of the interrupt
  *
  * Handles all counters, like x86_pmu_handle_irq(). The counter of the BRS event
- * stands still meanwhile and is started again by amd_brs_nmi_exit().
+ * stands still meanwhile, from amd_brs_nmi_enter() to amd_brs_nmi_exit().
  *
  * Context: NMI.
  * Return: the number of counters that have overflowed.
@@ -653,22 +677,20 @@ static void brs_keep_distance(struct brs_cpu *brs, struct perf_event *event,
 int amd_brs_handle_irq(struct pt_regs *regs)
 {
 	struct cpu_hw_events *cpuc = this_cpu_ptr(&cpu_hw_events);
-	enum brs_exit resume = user_mode(regs) ? BRS_EXIT_USER : BRS_EXIT_KERNEL;
 	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
 	struct perf_event *brs_ev = brs_event(cpuc);
+	enum brs_exit resume = BRS_NR_EXITS;
 	struct perf_sample_data data;
 	struct perf_event *event;
-	bool full = false;
 	int idx, handled = 0;
+	bool full;
 	u64 val;
 
-	if (!brs->armed || !cpuc->enabled || brs->idle)
-		resume = BRS_NR_EXITS;
+	if (brs->nmi && brs->armed)
+		resume = user_mode(regs) ? BRS_EXIT_USER : BRS_EXIT_KERNEL;
 
-	if (brs_ev) {
-		brs_wrmsr(BRS_PMC_CTL, brs->ctl & ~ARCH_PERFMON_EVENTSEL_ENABLE);
-		full = brs_stop();
-	}
+	/* The event may also be about to be stopped, or the CPU to sleep */
+	full = brs->nmi ? brs->full : brs_stop();
 
 	apic_write(APIC_LVTPC, APIC_DM_NMI);
 
@@ -703,15 +725,20 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 	if (handled)
 		inc_irq_stat(apic_perf_irqs);
 
-	/* Unless the event was stopped, that is throttled */
-	if (brs_ev && brs->armed && resume < BRS_NR_EXITS) {
-		brs->task = current;
-		brs->resume = resume;
-		brs->resume_ip = regs->ip;
-		brs->restart = true;
-	}
+	brs->task = current;
+	brs->resume = resume;
+	brs->resume_ip = resume < BRS_NR_EXITS ? regs->ip : 0;
+
+	/* Should the NMI be handled once more, this was all there is to tell */
+	brs->full = false;
 
 	return handled;
+}
+
+/* For the places where nothing may be traced */
+static __always_inline void brs_wrmsr_noinstr(u32 msr, u64 val)
+{
+	__wrmsr(msr, (u32)val, (u32)(val >> 32));
 }
 
 /* Start BRS and its counter, in this order */
@@ -721,16 +748,49 @@ static __always_inline void brs_start_noinstr(struct brs_cpu *brs)
 	brs_wrmsr_noinstr(BRS_PMC_CTL, brs->ctl);
 }
 
-/* Called at the very end of an NMI, so that hardly any of it is counted */
+/* Stop the counter and BRS, in this order. Return: whether the buffer is full */
+static __always_inline bool brs_stop_noinstr(struct brs_cpu *brs)
+{
+	u64 cfg;
+
+	brs_wrmsr_noinstr(BRS_PMC_CTL, brs->ctl & ~ARCH_PERFMON_EVENTSEL_ENABLE);
+
+	cfg = __rdmsr(MSR_AMD_DBG_EXTN_CFG);
+	if (cfg & BRS_CFG_BRSMEN)
+		brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
+
+	return brs_cfg_full(cfg);
+}
+
+/*
+ * Called at the very beginning of an NMI, any NMI. Few of its branches are ever
+ * counted, and not more can get into the buffer. In particular, it cannot be
+ * filled by a capture that has begun in the NMI.
+ */
+static noinstr void amd_brs_nmi_enter(void)
+{
+	struct brs_cpu *brs = raw_cpu_ptr(&brs_cpu);
+
+	if (!brs->armed || brs->idle)
+		return;
+
+	brs->full = brs_stop_noinstr(brs);
+	brs->nmi = true;
+}
+
+/* Called at the very end of an NMI */
 static noinstr void amd_brs_nmi_exit(void)
 {
 	struct brs_cpu *brs = raw_cpu_ptr(&brs_cpu);
 
-	if (!brs->restart)
+	if (!brs->nmi)
 		return;
 
-	brs->restart = false;
-	brs_start_noinstr(brs);
+	brs->nmi = false;
+
+	/* Unless the event was stopped, that is throttled */
+	if (brs->armed)
+		brs_start_noinstr(brs);
 }
 
 /*
@@ -750,9 +810,7 @@ static noinstr void amd_brs_idle(bool enter)
 
 		brs->idle = true;
 		barrier();
-		brs_wrmsr_noinstr(BRS_PMC_CTL,
-				  brs->ctl & ~ARCH_PERFMON_EVENTSEL_ENABLE);
-		brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
+		brs_stop_noinstr(brs);
 		return;
 	}
 
@@ -805,30 +863,47 @@ void amd_brs_enable(struct perf_event *event)
 	brs->ctl = ctl;
 	brs->task = current;
 	brs->resume_ip = 0;
-	brs->restart = false;
 	brs->idle = false;
-	brs->armed = true;
+	brs->on = true;
 	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_ARMED);
+
+	/* From here on NMIs stop and start it */
+	barrier();
+	brs->armed = true;
+}
+
+/**
+ * amd_brs_disarm - announce that the counter is about to be stopped
+ *
+ * NMIs do not start it again.
+ *
+ * Context: interrupts disabled, or NMI.
+ */
+void amd_brs_disarm(void)
+{
+	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
+
+	brs->armed = false;
+	brs->idle = false;
+	barrier();
 }
 
 /**
  * amd_brs_disable - turn off BRS
  *
- * The counter has to be stopped already. An interrupt that is being held comes
- * at once; it does no harm.
+ * Goes after amd_brs_disarm() and stopping the counter. An interrupt that is
+ * being held comes at once; it does no harm.
  *
- * Context: interrupts disabled.
+ * Context: interrupts disabled, or NMI.
  */
 void amd_brs_disable(void)
 {
 	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
 
-	if (!brs->armed)
+	if (!brs->on)
 		return;
 
-	brs->armed = false;
-	brs->restart = false;
-	brs->idle = false;
+	brs->on = false;
 	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
 }
 
@@ -1046,6 +1121,7 @@ int __init amd_brs_init(void)
 	x86_pmu.set_period = brs_set_period;
 	x86_pmu.check_period = brs_check_period;
 
+	static_call_update(x86_pmu_nmi_enter, amd_brs_nmi_enter);
 	static_call_update(x86_pmu_nmi_exit, amd_brs_nmi_exit);
 	static_call_update(x86_pmu_resume, amd_brs_resume);
 	perf_idle_register(amd_brs_idle);

@@ -17,6 +17,7 @@ void amd_brs_reset(void);
 void amd_brs_add(struct perf_event *event);
 void amd_brs_del(struct perf_event *event);
 void amd_brs_enable(struct perf_event *event);
+void amd_brs_disarm(void);
 void amd_brs_disable(void);
 bool amd_brs_active(void);
 int amd_brs_handle_irq(struct pt_regs *regs);
@@ -53,6 +54,7 @@ static inline void amd_brs_reset(void) { }
 static inline void amd_brs_add(struct perf_event *event) { }
 static inline void amd_brs_del(struct perf_event *event) { }
 static inline void amd_brs_enable(struct perf_event *event) { }
+static inline void amd_brs_disarm(void) { }
 static inline void amd_brs_disable(void) { }
 
 #endif /* CONFIG_PERF_EVENTS_AMD_BRS */

@@ -294,6 +294,20 @@ static void b7_privilege_is_saved_on_request(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)br[1].priv, PERF_BR_PRIV_USER);
 }
 
+static void b7_filter_of_the_same_levels_fits(struct kunit *test)
+{
+	struct brs_model *m = test->priv;
+	u64 any = X86_BR_ANY;
+
+	KUNIT_EXPECT_TRUE(test, brs_filter_fits(m->event, any | X86_BR_PLM));
+	KUNIT_EXPECT_FALSE(test, brs_filter_fits(m->event, any | X86_BR_USER));
+	KUNIT_EXPECT_FALSE(test, brs_filter_fits(m->event, X86_BR_JCC | X86_BR_PLM));
+
+	m->event->hw.config &= ~ARCH_PERFMON_EVENTSEL_OS;
+	KUNIT_EXPECT_TRUE(test, brs_filter_fits(m->event, any | X86_BR_USER));
+	KUNIT_EXPECT_FALSE(test, brs_filter_fits(m->event, any | X86_BR_KERNEL));
+}
+
 static void b12_types_are_decoded(struct kunit *test)
 {
 	unsigned long iret = (unsigned long)native_irq_return_iret;
@@ -554,14 +568,14 @@ static void b6_pairs_get_the_upper_half_set(struct kunit *test)
 
 /* Captures that are taken again */
 
-static void b11_retake_is_due_at_once(struct kunit *test)
+static void b11_retake_is_due_soon(struct kunit *test)
 {
 	struct brs_model *m = test->priv;
 	struct hw_perf_event *hwc = &m->event->hw;
 
 	local64_set(&hwc->period_left, 7);
 	brs_retake(&m->brs, m->event, BRS_NR_EXITS);
-	KUNIT_EXPECT_EQ(test, model_to_go(m), 1);
+	KUNIT_EXPECT_EQ(test, model_to_go(m), BRS_RETAKE_DISTANCE);
 	KUNIT_EXPECT_EQ(test, local64_read(&hwc->period_left), 7);
 }
 
@@ -793,6 +807,7 @@ static void b8_kernel_threads_have_no_user_registers(struct kunit *test)
 #define amd_brs_add		off_add
 #define amd_brs_del		off_del
 #define amd_brs_enable		off_enable
+#define amd_brs_disarm		off_disarm
 #define amd_brs_disable		off_disable
 #define amd_brs_active		off_active
 #define amd_brs_handle_irq	off_handle_irq
@@ -812,6 +827,7 @@ static void b1_nothing_is_active_without_the_driver(struct kunit *test)
 	off_add(m->event);
 	off_del(m->event);
 	off_enable(m->event);
+	off_disarm();
 	off_disable();
 	KUNIT_EXPECT_EQ(test, m->cfg_writes, 0);
 }
@@ -840,6 +856,7 @@ static struct kunit_case brs_test_cases[] = {
 	KUNIT_CASE_PARAM(b7_filter_looks_at_both_ends, brs_privilege_gen_params),
 	KUNIT_CASE(b7_filter_keeps_the_order),
 	KUNIT_CASE(b7_privilege_is_saved_on_request),
+	KUNIT_CASE(b7_filter_of_the_same_levels_fits),
 	KUNIT_CASE(b8_saved_user_registers_are_told),
 	KUNIT_CASE(b8_kernel_threads_have_no_user_registers),
 	KUNIT_CASE(b9_handler_is_not_counted),
@@ -849,7 +866,7 @@ static struct kunit_case brs_test_cases[] = {
 	KUNIT_CASE(b10_length_of_the_way_out_is_allowed_for),
 	KUNIT_CASE(b10_other_events_keep_away_from_the_way_out),
 	KUNIT_CASE(b10_near_overflow_is_kept_away_from_the_way_out),
-	KUNIT_CASE(b11_retake_is_due_at_once),
+	KUNIT_CASE(b11_retake_is_due_soon),
 	KUNIT_CASE(b11_retake_survives_a_restart),
 	KUNIT_CASE(b11_other_nmi_is_seen),
 	KUNIT_CASE(b12_types_are_decoded),
