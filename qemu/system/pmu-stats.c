@@ -30,6 +30,7 @@ struct PMUStats {
     Object parent_obj;
 
     char *path;
+    bool insns;
     bool active;
     Notifier exit;
 };
@@ -42,12 +43,14 @@ typedef struct PMUStatsCPU {
     const uint64_t *values;
     uint64_t *last_values;  /* what @values points to when the CPU is gone */
     size_t n;
+    void (*refresh)(CPUState *cs);
     QTAILQ_ENTRY(PMUStatsCPU) next;
 } PMUStatsCPU;
 
 static QTAILQ_HEAD(, PMUStatsCPU) pmu_stats_cpus =
     QTAILQ_HEAD_INITIALIZER(pmu_stats_cpus);
 static unsigned int pmu_stats_objects;
+static unsigned int pmu_stats_insns;
 
 void pmu_stats_register(CPUState *cs, const char *const *names,
                         const uint64_t *values, size_t n)
@@ -61,12 +64,31 @@ void pmu_stats_register(CPUState *cs, const char *const *names,
     QTAILQ_INSERT_TAIL(&pmu_stats_cpus, c, next);
 }
 
+void pmu_stats_set_refresh(CPUState *cs, void (*refresh)(CPUState *cs))
+{
+    PMUStatsCPU *c;
+
+    QTAILQ_FOREACH(c, &pmu_stats_cpus, next) {
+        if (c->cs == cs) {
+            c->refresh = refresh;
+        }
+    }
+}
+
+static void pmu_stats_refresh(PMUStatsCPU *c)
+{
+    if (c->cs && c->refresh) {
+        c->refresh(c->cs);
+    }
+}
+
 void pmu_stats_unregister(CPUState *cs)
 {
     PMUStatsCPU *c;
 
     QTAILQ_FOREACH(c, &pmu_stats_cpus, next) {
         if (c->cs == cs) {
+            pmu_stats_refresh(c);
             c->cpu_index = cs->cpu_index;
             c->last_values = g_memdup2(c->values, c->n * sizeof(*c->values));
             c->values = c->last_values;
@@ -78,6 +100,11 @@ void pmu_stats_unregister(CPUState *cs)
 bool pmu_stats_enabled(void)
 {
     return pmu_stats_objects != 0;
+}
+
+bool pmu_stats_want_insns(void)
+{
+    return pmu_stats_insns != 0;
 }
 
 /* Write the file; later calls do nothing. */
@@ -93,12 +120,14 @@ static void pmu_stats_write(PMUStats *s)
     }
     s->active = false;
     pmu_stats_objects--;
+    pmu_stats_insns -= s->insns;
     qemu_remove_exit_notifier(&s->exit);
 
     json = json_writer_new(true);
     json_writer_start_object(json, NULL);
     json_writer_start_array(json, "cpus");
     QTAILQ_FOREACH(c, &pmu_stats_cpus, next) {
+        pmu_stats_refresh(c);
         json_writer_start_object(json, NULL);
         json_writer_int64(json, "cpu",
                           c->cs ? c->cs->cpu_index : c->cpu_index);
@@ -139,6 +168,7 @@ static void pmu_stats_complete(UserCreatable *uc, Error **errp)
 
     s->active = true;
     pmu_stats_objects++;
+    pmu_stats_insns += s->insns;
     s->exit.notify = pmu_stats_exit;
     qemu_add_exit_notifier(&s->exit);
 }
@@ -160,6 +190,22 @@ static void pmu_stats_set_path(Object *obj, const char *value, Error **errp)
     s->path = g_strdup(value);
 }
 
+static bool pmu_stats_get_insns(Object *obj, Error **errp)
+{
+    return PMU_STATS(obj)->insns;
+}
+
+static void pmu_stats_set_insns(Object *obj, bool value, Error **errp)
+{
+    PMUStats *s = PMU_STATS(obj);
+
+    if (s->active) {
+        error_setg(errp, "Property 'insns' can not be changed after creation");
+        return;
+    }
+    s->insns = value;
+}
+
 static void pmu_stats_finalize(Object *obj)
 {
     PMUStats *s = PMU_STATS(obj);
@@ -176,6 +222,10 @@ static void pmu_stats_class_init(ObjectClass *oc, void *data)
                                   pmu_stats_set_path);
     object_class_property_set_description(oc, "path",
         "File that gets the counters, as JSON, when QEMU ends");
+    object_class_property_add_bool(oc, "insns", pmu_stats_get_insns,
+                                   pmu_stats_set_insns);
+    object_class_property_set_description(oc, "insns",
+        "Count executed instructions, too, which slows the guest down");
 }
 
 static const TypeInfo pmu_stats_info = {

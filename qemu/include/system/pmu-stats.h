@@ -29,6 +29,18 @@ void pmu_stats_register(CPUState *cs, const char *const *names,
                         const uint64_t *values, size_t n);
 
 /**
+ * pmu_stats_set_refresh: have a CPU's counters brought up to date
+ * @cs: a CPU that has been registered
+ * @refresh: called before the counters are read for the last time
+ *
+ * For a model that does not keep all its counters current.
+ *
+ * Context: big QEMU lock held; so when @refresh is called, and the CPU does
+ * not run then.
+ */
+void pmu_stats_set_refresh(CPUState *cs, void (*refresh)(CPUState *cs));
+
+/**
  * pmu_stats_unregister: keep the last values of a CPU that goes away
  * @cs: the CPU
  *
@@ -47,5 +59,13 @@ void pmu_stats_unregister(CPUState *cs);
  * an object is added by a monitor command.
  */
 bool pmu_stats_enabled(void);
+
+/**
+ * pmu_stats_want_insns: are executed instructions to be counted?
+ *
+ * As pmu_stats_enabled(), for the counters of executed instructions, which
+ * cost most and are asked for by the object's property "insns".
+ */
+bool pmu_stats_want_insns(void);
 
 #endif
