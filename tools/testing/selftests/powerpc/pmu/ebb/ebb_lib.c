@@ -38,7 +38,7 @@ void read_state(struct user_state *state)
 	state->mmcr2 = ebb_mfspr(EBB_SPR_MMCR2) & MMCR2_USER;
 	state->siar = ebb_mfspr(EBB_SPR_SIAR);
 	state->sdar = ebb_mfspr(EBB_SPR_SDAR);
-	state->sier = ebb_mfspr(EBB_SPR_SIER);
+	state->sier = ebb_mfspr(EBB_SPR_SIER) & SIER_USER;
 	for (pmc = 1; pmc <= MAX_PMC; pmc++)
 		state->pmc[pmc] = ebb_read_pmc(pmc);
 	if (cpu_is_v31()) {

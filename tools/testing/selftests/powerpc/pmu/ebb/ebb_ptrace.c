@@ -114,9 +114,23 @@ static bool stopped(struct child *child)
 	       WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP;
 }
 
+/*
+ * To the next stop of its own. On the way it may try something that ends in
+ * SIGILL, which its tracer sees first.
+ */
 static bool go_on(struct child *child)
 {
-	return !ptrace(PTRACE_CONT, child->pid, NULL, NULL) && stopped(child);
+	unsigned long sig = 0;
+	int status;
+
+	do {
+		if (ptrace(PTRACE_CONT, child->pid, NULL, sig) ||
+		    waitpid(child->pid, &status, 0) != child->pid ||
+		    !WIFSTOPPED(status))
+			return false;
+		sig = WSTOPSIG(status);
+	} while (sig == SIGILL);
+	return sig == SIGSTOP;
 }
 
 static bool start_traced(struct child *child, struct script *script)

@@ -177,11 +177,9 @@ static void switch_in_handler(struct ebb_regs *regs)
 	if (parent_tell(handler_parent) || parent_wait(handler_parent))
 		handler_changes++;
 	read_handler_state(&after);
-	if (state_difference(&before, &after)) {
+	if (state_difference(&before, &after) && !handler_changes++)
 		fprintf(stderr, "# %s changed in the handler\n",
 			state_difference(&before, &after));
-		handler_changes++;
-	}
 	errno = error;
 }
 
