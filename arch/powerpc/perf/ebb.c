@@ -248,6 +248,12 @@ static bool asks_for_ebb(const struct perf_event *event)
 	       (event->attr.config & EVENT_WANTS_EBB);
 }
 
+static bool asks_for_bhrb(const struct perf_event *event)
+{
+	return event->attr.type == PERF_TYPE_RAW &&
+	       (event->attr.config & EVENT_WANTS_BHRB);
+}
+
 static bool has_no_driver(const struct perf_event *event, u32 ppmu_flags)
 {
 	return !(ppmu_flags & PPMU_EBB);
@@ -306,8 +312,7 @@ static bool disagrees_with_group(const struct perf_event *event, u32 ppmu_flags)
 
 static bool has_bhrb(const struct perf_event *event, u32 ppmu_flags)
 {
-	return event->attr.type == PERF_TYPE_RAW &&
-	       (event->attr.config & EVENT_WANTS_BHRB);
+	return asks_for_bhrb(event);
 }
 
 /* In the order in which they are looked at; one broken rule is enough */
@@ -501,23 +506,30 @@ static void arm(struct perf_event *leader)
  * @events: all events on the PMU
  * @n: how many, at least one
  *
- * The BHRB becomes readable, and is cleared of what others left in it.
+ * The BHRB becomes readable if an event asks for it, and is then cleared of what
+ * others have left in it.
  *
  * Context: the PMU is stopped, interrupts disabled.
  */
 void ebb_grant(struct mmcr_regs *kernel, struct perf_event *const *events, int n)
 {
+	bool bhrb = false;
 	int i;
 
 	if (!event_is_ebb(events[0]))
 		return;
 
-	kernel->mmcr0 |= EBB_MMCR0;
-	asm volatile(PPC_CLRBHRB);
+	kernel->mmcr0 |= MMCR0_EBE | MMCR0_PMCC_U6;
 
 	for (i = 0; i < n; i++) {
+		bhrb |= asks_for_bhrb(events[i]);
 		if (leads_ebb(events[i]) && !(events[i]->hw.flags & EBB_ARMED))
 			arm(events[i]);
+	}
+
+	if (bhrb) {
+		kernel->mmcr0 |= MMCR0_BHRBA;
+		asm volatile(PPC_CLRBHRB);
 	}
 }
 

@@ -9,7 +9,7 @@
 
 #ifdef CONFIG_PPC64
 
-/* MMCR0 for a thread with EBB: delivery, all six PMCs, the BHRB */
+/* What a thread with EBB can have of MMCR0: delivery, all six PMCs, the BHRB */
 #define EBB_MMCR0	(MMCR0_EBE | MMCR0_PMCC_U6 | MMCR0_BHRBA)
 
 void __init ebb_register(struct pmu *pmu, u32 ppmu_flags);

@@ -381,7 +381,8 @@ static void e13_new_group_starts_armed_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mmcr2, 0);
 	KUNIT_EXPECT_EQ(test, sdar, 0);
 	KUNIT_EXPECT_EQ(test, later, MMCR0_FC);
-	KUNIT_EXPECT_EQ(test, kernel.mmcr0, EBB_MMCR0 | MMCR0_PMC1CE);
+	/* The BHRB only for those who ask for it */
+	KUNIT_EXPECT_EQ(test, kernel.mmcr0, MMCR0_EBE | MMCR0_PMCC_U6 | MMCR0_PMC1CE);
 }
 
 static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
