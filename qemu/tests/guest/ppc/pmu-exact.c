@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Are the counts of the emulated POWER PMU exact?
+ *
+ * Runs on Linux, of which it needs no more than perf_event_open() for events
+ * of the own thread in user mode.  Each case executes a sequence of
+ * instructions that is counted by hand, between two reads of a counter, and
+ * wants exactly that number: the kernel's part must not show.
+ *
+ * The counters are read by mfspr: an event-based branch event gives the
+ * program the PMU's registers (and the counters are not moved under it).
+ */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "ktap.h"
+
+#define EVENT_EBB (1ULL << 63)
+#define PM_INST_CMPL_PMC1 0x10002
+#define PM_CYC_PMC2 0x2001e
+
+#define MMCR0_FC   0x80000000UL
+#define MMCR0_PMAE 0x04000000UL
+
+#define mfspr(n) ({ uint64_t v_; asm volatile("mfspr %0," #n : "=r" (v_)); v_; })
+#define mtspr(n, v) asm volatile("mtspr " #n ",%0" : : "r" ((uint64_t)(v)) : "memory")
+
+/*
+ * Numbers of the registers in problem state: PMC1 771, PMC2 772, MMCR0 779,
+ * SIAR 780, BESCRS 800, BESCRR 802, EBBHR 804, EBBRR 805.
+ */
+
+/*
+ * What is executed between the two reads of PMC1 in a measurement: the
+ * first mfspr itself, as it completes after it has read, and the body.
+ */
+#define MEASURE(body, ...) ({                                           \
+    uint64_t before_, after_;                                           \
+    asm volatile("mfspr %0,771\n" body "\nmfspr %1,771\n"               \
+                 : "=&r" (before_), "=&r" (after_) : : "memory", "cc",  \
+                   "ctr", "lr", "r0", "r3", "r4", "r5", "r6", "r7",     \
+                   "r8", "r9", "r10", "r11", "r12", ##__VA_ARGS__);     \
+    (uint32_t)after_ - (uint32_t)before_ - 1; })
+
+#define EXPECT(name, n, got) do {                                       \
+    uint64_t got_ = (got);                                              \
+    ktap_result(got_ == (n), name, "%llu instructions, not %llu",       \
+                (unsigned long long)got_, (unsigned long long)(n));     \
+} while (0)
+
+static int open_event(uint64_t config, int group)
+{
+    struct perf_event_attr attr = {
+        .type = PERF_TYPE_RAW,
+        .size = sizeof(attr),
+        .config = config,
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+        .exclude_idle = 1,
+        .pinned = group < 0,
+        .exclusive = group < 0,
+        .disabled = group < 0,
+    };
+
+    return syscall(SYS_perf_event_open, &attr, 0, -1, group, 0);
+}
+
+/*
+ * The handler of event-based branches notes where the program was, freezes
+ * the counters and leaves event-based branches off.  It may use what is
+ * below the stack's red zone, and the program is linked below 2 GB.
+ */
+uint64_t ebb_where, ebb_siar, ebb_count;
+
+asm(".pushsection .text\n"
+    "ebb_handler:\n"
+    "    std 3,-600(1)\n"
+    "    std 4,-608(1)\n"
+    "    mfspr 3,805\n"                    /* EBBRR */
+    "    lis 4,ebb_where@ha\n"
+    "    std 3,ebb_where@l(4)\n"
+    "    mfspr 3,780\n"                    /* SIAR */
+    "    lis 4,ebb_siar@ha\n"
+    "    std 3,ebb_siar@l(4)\n"
+    "    lis 4,ebb_count@ha\n"
+    "    ld 3,ebb_count@l(4)\n"
+    "    addi 3,3,1\n"
+    "    std 3,ebb_count@l(4)\n"
+    "    lis 3,-32768\n"
+    "    mtspr 779,3\n"                    /* MMCR0 = FC */
+    "    li 3,1\n"
+    "    mtspr 802,3\n"                    /* BESCRR: PMEO */
+    "    ld 3,-600(1)\n"
+    "    ld 4,-608(1)\n"
+    "    .long 0x4c000124\n"               /* rfebb 0 */
+    ".popsection");
+extern char ebb_handler[];
+static int ebb_wrong;
+
+/* Where does the overflow of PMC1 after n instructions branch from? */
+static void expect_ebb(unsigned n)
+{
+    extern char ebb_start[];
+    bool ok;
+
+    ebb_where = ebb_siar = ebb_count = 0;
+    mtspr(779, MMCR0_FC);
+    mtspr(771, 0x80000000 - n);
+    mtspr(804, ebb_handler);
+    mtspr(802, 1);
+    mtspr(800, 1ULL << 63 | 1ULL << 32);    /* BESCRS: GE, PME */
+    asm volatile("mtspr 779,%0\n"
+                 "ebb_start:\n"
+                 ".rept 40; nop; .endr"
+                 : : "r" (MMCR0_PMAE) : "memory");
+    ok = ebb_count == 1 && ebb_where == (uintptr_t)ebb_start + 4 * n &&
+         ebb_siar == ebb_where - 4;
+    if (!ok) {
+        printf("# after %u instructions: %llu branches, from start + 0x%llx,"
+               " SIAR 0x%llx\n", n, (unsigned long long)ebb_count,
+               (unsigned long long)(ebb_where - (uintptr_t)ebb_start),
+               (unsigned long long)(ebb_siar - (uintptr_t)ebb_start));
+        ebb_wrong++;
+    }
+}
+
+int main(void)
+{
+    uint64_t count;
+    char *page;
+    int leader;
+
+    leader = open_event(EVENT_EBB | PM_INST_CMPL_PMC1, -1);
+    if (leader < 0 || open_event(EVENT_EBB | PM_CYC_PMC2, leader) < 0 ||
+        ioctl(leader, PERF_EVENT_IOC_ENABLE, 0)) {
+        printf("KTAP version 1\n1..0 # SKIP no event-based branch events: %s\n",
+               strerror(errno));
+        return 0;
+    }
+    /* The first read makes sure that the events are on the PMU. */
+    if (read(leader, &count, sizeof(count)) != sizeof(count)) {
+        printf("KTAP version 1\n1..0 # SKIP the PMU is in use\n");
+        return 0;
+    }
+    mtspr(771, 0);
+    mtspr(772, 0);
+    mtspr(779, 0);
+
+    ktap_plan(18);
+
+    EXPECT("nothing", 0, MEASURE(""));
+    EXPECT("straight", 5, MEASURE("nop; nop; nop; nop; nop"));
+    EXPECT("long_block", 600, MEASURE(".rept 600; addi 3,3,1; .endr"));
+    EXPECT("loop_ctr", 1 + 1 + 3 * 1000,
+           MEASURE("li 3,1000; mtctr 3; 1: nop; nop; bdnz 1b"));
+    EXPECT("branch_taken", 2, MEASURE("b 1f; nop; nop; 1: nop"));
+    EXPECT("branch_not_taken", 4,
+           MEASURE("cmpdi 1,0; beq 1f; nop; nop; 1:"));
+    EXPECT("call_and_return", 5,
+           MEASURE("bl 1f; b 2f; 1: nop; nop; blr; 2:"));
+    EXPECT("indirect_jump", 6,
+           MEASURE("bl 1f; 1: mflr 3; addi 3,3,20; mtctr 3; bctr; nop; nop"));
+    EXPECT("load_store", 5,
+           MEASURE("std 3,-8(1); ld 4,-8(1); stw 3,-8(1); lwz 4,-8(1); lbz 4,-8(1)"));
+    EXPECT("atomic_add", 1 + 5,
+           MEASURE("addi 5,1,-16; 1: ldarx 3,0,5; addi 3,3,1; stdcx. 3,0,5; bne- 1b; nop"));
+    /* The kernel's instructions do not count; sc itself does. */
+    EXPECT("system_call", 2, MEASURE("li 0,20; sc"));
+    EXPECT("many_system_calls", 1 + 5 * 100,
+           MEASURE("li 14,100; 1: li 0,20; sc; addi 14,14,-1; cmpdi 14,0;"
+                   "bne 1b", "r14"));
+    /* Reads of a counter between are instructions like others. */
+    EXPECT("counter_read_within", 3, MEASURE("nop; mfspr 3,771; nop"));
+
+    page = mmap(NULL, 65536, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    {
+        /* The store that faults is executed again and counts once. */
+        register char *p asm("r14") = page;
+        uint64_t before, after;
+
+        asm volatile("mfspr %0,771; nop; nop; std 3,0(%2); nop; mfspr %1,771"
+                     : "=&r" (before), "=&r" (after) : "r" (p) : "memory");
+        EXPECT("page_fault", 4, (uint32_t)after - (uint32_t)before - 1);
+    }
+
+    /* A cycle is an instruction, times the CPU model's pmu-cpi. */
+    {
+        uint64_t c0, i0, i1, c1, cycles, insns;
+
+        asm volatile("mfspr %0,772; mfspr %1,771; nop; nop; nop; nop; nop;"
+                     "mfspr %2,771; mfspr %3,772"
+                     : "=&r" (c0), "=&r" (i0), "=&r" (i1), "=&r" (c1));
+        cycles = (uint32_t)c1 - (uint32_t)c0;
+        insns = (uint32_t)i1 - (uint32_t)i0;
+        ktap_result(insns == 6 && cycles && cycles % 8 == 0, "cycles",
+                    "%llu cycles for 8 instructions", (unsigned long long)cycles);
+    }
+
+    /* Frozen counters stand still. */
+    {
+        uint64_t before, after;
+
+        mtspr(779, MMCR0_FC);
+        before = mfspr(771);
+        for (volatile int i = 0; i < 1000; i++) {
+        }
+        after = mfspr(771);
+        mtspr(779, 0);
+        ktap_result(before == after, "frozen", "%llu instructions while frozen",
+                    (unsigned long long)(after - before));
+    }
+
+    /* Through the timer's interrupts and other programs: nothing is added. */
+    EXPECT("long_loop", 1 + 1 + 1 + 2ULL * 100000000,
+           MEASURE("lis 3,1525; ori 3,3,57600; mtctr 3; 1: nop; bdnz 1b"));
+
+    for (unsigned n = 1; n <= 32; n++) {
+        expect_ebb(n);
+    }
+    ktap_result(ebb_wrong == 0, "branch_right_after_overflow",
+                "%d of 32 are wrong", ebb_wrong);
+
+    return ktap_failures != 0;
+}
