@@ -181,9 +181,9 @@ int amd_brs__open_strerror(struct evsel *evsel, char *msg, size_t size)
 		return scnprintf(msg, size,
 	"%s: The period %" PRIu64 " is too short for branch sampling (BRS), which records %d branches a sample. Use '-c %d' or more.",
 				 name, (u64)attr->sample_period, BRS_DEPTH, BRS_DEPTH + 1);
-	if (attr->sample_period >> 47)
+	if (attr->sample_period >> 63)
 		return scnprintf(msg, size,
-	"%s: The period %" PRIu64 " is longer than the counter is wide. Use a smaller count with -c.",
+	"%s: The period %" PRIu64 " has more than 63 bits. Use a smaller count with -c.",
 				 name, (u64)attr->sample_period);
 	if (attr->precise_ip && !evsel->precise_max)
 		return scnprintf(msg, size,
