@@ -188,12 +188,15 @@ bool pmc_writable(void)
 	return tally.ill == before;
 }
 
-bool pmc_readable(void)
+/* SIER, SIAR and SDAR: user mode could read them before v3.1, always. */
+bool group_b_readable(void)
 {
 	unsigned long before = tally.ill;
 
 	catch_ill();
-	ebb_read_pmc(3);
+	ebb_mfspr(EBB_SPR_SIER);
+	ebb_mfspr(EBB_SPR_SIAR);
+	ebb_mfspr(EBB_SPR_SDAR);
 	return tally.ill == before;
 }
 

@@ -419,25 +419,25 @@ TEST(e18_bhrb_is_out_of_reach_without_an_event)
 	EXPECT_EQ(1, tally.ill);
 }
 
-TEST(e19_counters_are_out_of_reach_without_an_event)
+TEST(e19_group_b_is_out_of_reach_without_an_event)
 {
 	int fd;
 
 	REQUIRE_EBB();
 	if (!cpu_is_v31())
 		SKIP(return, "needs POWER10");
-	EXPECT_FALSE(pmc_readable());
+	EXPECT_FALSE(group_b_readable());
 	fd = begin(1);
 	ASSERT_GE(fd, 0);
-	EXPECT_TRUE(pmc_readable());
+	EXPECT_TRUE(group_b_readable());
 	EXPECT_TRUE(work_until(3));
 	ebb_disable();
 	close(fd);
-	EXPECT_FALSE(pmc_readable());
+	EXPECT_FALSE(group_b_readable());
 }
 
-/* While a plain event is on, they are out of reach as well. */
-TEST(e19_counters_are_out_of_reach_with_a_plain_event)
+/* A plain event changes nothing about it. */
+TEST(e19_group_b_is_out_of_reach_with_a_plain_event)
 {
 	struct count count;
 	int fd;
@@ -448,7 +448,7 @@ TEST(e19_counters_are_out_of_reach_with_a_plain_event)
 	fd = open_plain(PERF_TYPE_RAW, event_on(1), false);
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(sizeof(count), read_count(fd, &count));
-	EXPECT_FALSE(pmc_readable());
+	EXPECT_FALSE(group_b_readable());
 	close(fd);
 }
 

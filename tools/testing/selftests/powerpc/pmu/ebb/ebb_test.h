@@ -96,7 +96,7 @@ void tally_handler(struct ebb_regs *regs);
 void arm(unsigned int pmcs, unsigned int period);
 int begin(int pmc);
 bool pmc_writable(void);
-bool pmc_readable(void);
+bool group_b_readable(void);
 
 /* Two instructions a loop, none of them a load, store or call */
 void work(unsigned long loops);
