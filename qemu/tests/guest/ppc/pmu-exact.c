@@ -9,6 +9,7 @@
  *
  * The counters are read by mfspr: an event-based branch event gives the
  * program the PMU's registers (and the counters are not moved under it).
+ * The CPU model's pmu-cpi has to be 10 at most, or the cycles overflow.
  */
 
 #define _GNU_SOURCE
@@ -114,6 +115,7 @@ static void expect_ebb(unsigned n)
     ebb_where = ebb_siar = ebb_count = 0;
     mtspr(779, MMCR0_FC);
     mtspr(771, 0x80000000 - n);
+    mtspr(772, 0);
     mtspr(804, ebb_handler);
     mtspr(802, 1);
     mtspr(800, 1ULL << 63 | 1ULL << 32);    /* BESCRS: GE, PME */
@@ -152,6 +154,11 @@ int main(void)
     }
     mtspr(771, 0);
     mtspr(772, 0);
+    /* What others left in counters that are not used here could overflow. */
+    mtspr(773, 0);
+    mtspr(774, 0);
+    mtspr(775, 0);
+    mtspr(776, 0);
     mtspr(779, 0);
 
     ktap_plan(18);
