@@ -48,7 +48,9 @@ static int report_what(int out, enum what what)
 		read_state(&report.state);
 		break;
 	case DELIVERY:
-		/* The handler is where it was: it would count. */
+		/* The handler is where it was: it would count, and renew. */
+		tally.pmcs = 1u << 1;
+		tally.period = PERIOD;
 		ebb_handler = tally_handler;
 		work(200 * PERIOD);
 		asm volatile("" : : : "memory");
