@@ -56,6 +56,7 @@ static void perf_idle_work_fn(struct work_struct *work)
 	perf_idle_update();
 	cpus_read_unlock();
 }
+
 static DECLARE_WORK(perf_idle_work, perf_idle_work_fn);
 
 /*

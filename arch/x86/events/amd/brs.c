@@ -118,7 +118,7 @@ enum brs_exit {
 
 /**
  * struct brs_cpu - BRS on one CPU
- * @on:		BRS may be on, DBG_EXTN_CFG has to be cleared
+ * @on:		BRS may be on, and so has to be turned off in NMIs
  * @armed:	BRS and the counter are on, but for an NMI or a low power state
  * @nmi:	off because an NMI is being handled, whose exit turns them on
  * @full:	the buffer was full when that NMI came
@@ -187,20 +187,6 @@ static void brs_wrmsr(u32 msr, u64 val)
 static __always_inline bool brs_cfg_full(u64 cfg)
 {
 	return !(cfg & (BRS_CFG_BRSMEN | BRS_CFG_MSROFF)) && (cfg & BRS_CFG_VB);
-}
-
-/*
- * Turn BRS off, whatever it is doing.
- * Return: whether it had filled the buffer.
- */
-static bool brs_stop(void)
-{
-	u64 cfg = brs_rdmsr(MSR_AMD_DBG_EXTN_CFG);
-
-	if (cfg & BRS_CFG_BRSMEN)
-		brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
-
-	return brs_cfg_full(cfg);
 }
 
 static u64 brs_sign_extend(u64 ip)
@@ -553,7 +539,8 @@ static void brs_retake(struct brs_cpu *brs, struct perf_event *event,
 	if (!local64_read(&hwc->period_left))
 		local64_set(&hwc->period_left, -1);
 
-	brs_set_counter(brs, event, BRS_RETAKE_DISTANCE, resume);
+	/* In a loop, not at the same place time and again */
+	brs_set_counter(brs, event, BRS_RETAKE_DISTANCE + brs->retakes, resume);
 }
 
 /*
@@ -686,11 +673,12 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 	bool full;
 	u64 val;
 
-	if (brs->nmi && brs->armed)
+	/* Not if the event is about to be stopped, or the CPU to sleep */
+	if (brs->nmi && brs->armed && !brs->idle)
 		resume = user_mode(regs) ? BRS_EXIT_USER : BRS_EXIT_KERNEL;
 
-	/* The event may also be about to be stopped, or the CPU to sleep */
-	full = brs->nmi ? brs->full : brs_stop();
+	/* What BRS had to let go of has come without it */
+	full = brs->nmi && brs->full;
 
 	apic_write(APIC_LVTPC, APIC_DM_NMI);
 
@@ -771,7 +759,7 @@ static noinstr void amd_brs_nmi_enter(void)
 {
 	struct brs_cpu *brs = raw_cpu_ptr(&brs_cpu);
 
-	if (!brs->armed || brs->idle)
+	if (!brs->on)
 		return;
 
 	brs->full = brs_stop_noinstr(brs);
@@ -788,8 +776,8 @@ static noinstr void amd_brs_nmi_exit(void)
 
 	brs->nmi = false;
 
-	/* Unless the event was stopped, that is throttled */
-	if (brs->armed)
+	/* Unless the event was stopped, that is throttled, or is just about to */
+	if (brs->armed && !brs->idle)
 		brs_start_noinstr(brs);
 }
 

@@ -145,7 +145,7 @@ static void b5_stack_is_newest_first(struct kunit *test)
 
 	model_arm(m);
 	model_chain(m, USER_IP, BRS_DEPTH);
-	KUNIT_EXPECT_TRUE(test, brs_stop());
+	KUNIT_EXPECT_TRUE(test, brs_cfg_full(m->cfg));
 	brs_read(m->br);
 
 	for (i = 0; i < BRS_DEPTH; i++) {
@@ -193,9 +193,8 @@ static void b5_full_buffer_is_complete(struct kunit *test)
 	for (n = 0; n <= BRS_DEPTH; n++) {
 		model_arm(m);
 		model_chain(m, USER_IP, n);
-		KUNIT_EXPECT_EQ_MSG(test, brs_stop(), n == BRS_DEPTH,
+		KUNIT_EXPECT_EQ_MSG(test, brs_cfg_full(m->cfg), n == BRS_DEPTH,
 				    "%d branches", n);
-		KUNIT_EXPECT_FALSE(test, m->cfg & BRS_CFG_BRSMEN);
 	}
 }
 
@@ -205,7 +204,7 @@ static void b5_buffer_saturates(struct kunit *test)
 
 	model_arm(m);
 	model_chain(m, USER_IP, BRS_DEPTH + 3);
-	KUNIT_EXPECT_TRUE(test, brs_stop());
+	KUNIT_EXPECT_TRUE(test, brs_cfg_full(m->cfg));
 	brs_read(m->br);
 	KUNIT_EXPECT_EQ(test, m->br[0].from, USER_IP + 0x20 * (BRS_DEPTH - 1));
 }
@@ -216,22 +215,21 @@ static void b5_capture_is_told_only_once(struct kunit *test)
 
 	model_arm(m);
 	model_chain(m, USER_IP, BRS_DEPTH);
-	KUNIT_EXPECT_TRUE(test, brs_stop());
+	KUNIT_EXPECT_TRUE(test, brs_cfg_full(m->cfg));
 
 	/* What is in the MSRs then is old */
 	model_arm(m);
-	KUNIT_EXPECT_FALSE(test, brs_stop());
+	KUNIT_EXPECT_FALSE(test, brs_cfg_full(m->cfg));
 }
 
-static void b5_stopping_what_is_off_writes_nothing(struct kunit *test)
+static void b5_nothing_is_told_of_what_software_stopped(struct kunit *test)
 {
 	struct brs_model *m = test->priv;
 
 	model_arm(m);
-	model_chain(m, USER_IP, BRS_DEPTH);
-	m->cfg_writes = 0;
-	brs_stop();
-	KUNIT_EXPECT_EQ(test, m->cfg_writes, 0);
+	model_chain(m, USER_IP, BRS_DEPTH - 1);
+	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
+	KUNIT_EXPECT_FALSE(test, brs_cfg_full(m->cfg));
 }
 
 /* Privilege and branch type */
@@ -847,7 +845,7 @@ static struct kunit_case brs_test_cases[] = {
 	KUNIT_CASE(b5_full_buffer_is_complete),
 	KUNIT_CASE(b5_buffer_saturates),
 	KUNIT_CASE(b5_capture_is_told_only_once),
-	KUNIT_CASE(b5_stopping_what_is_off_writes_nothing),
+	KUNIT_CASE(b5_nothing_is_told_of_what_software_stopped),
 	KUNIT_CASE(b6_counter_is_set_to_the_period_less_16),
 	KUNIT_CASE(b6_counter_always_has_some_way_to_go),
 	KUNIT_CASE(b6_remainder_goes_into_the_next_period),
