@@ -388,6 +388,8 @@ static int ebb_check_sibling(struct perf_event *leader, struct perf_event *event
 /**
  * event_is_ebb() - is this an EBB event that this PMU delivers?
  * @event: any event
+ *
+ * Return: true if it is.
  */
 bool event_is_ebb(const struct perf_event *event)
 {
@@ -437,6 +439,8 @@ int ebb_check_set(struct perf_event *const *events, int n)
  * @kernel: what the kernel has asked for
  *
  * A freeze that the kernel asked for is not the user's.
+ *
+ * Return: FC, PMXE and PMAO, as far as they are the user's.
  */
 unsigned long ebb_user_mmcr0(unsigned long live, unsigned long kernel)
 {
@@ -446,11 +450,13 @@ unsigned long ebb_user_mmcr0(unsigned long live, unsigned long kernel)
 /**
  * ebb_merge_mmcr0() - put the two parts of MMCR0 together
  * @kernel: what the kernel asks for
- * @user: what the user has written, or hardware for him
+ * @user: what the user has written, or hardware on his behalf
  *
  * The user can freeze the counters, but not those that the kernel has frozen.
  * He can disarm the PMU (PMXE, the ISA's PMAE), and arm it only where the
  * kernel does.  PMAO, the alert, is his.
+ *
+ * Return: the value for MMCR0.
  */
 unsigned long ebb_merge_mmcr0(unsigned long kernel, unsigned long user)
 {
@@ -464,6 +470,8 @@ unsigned long ebb_merge_mmcr0(unsigned long kernel, unsigned long user)
  * ebb_user_mmcr2() - the user's part of MMCR2
  * @live: what MMCR2 holds
  * @kernel: what the kernel has asked for
+ *
+ * Return: the FCnP bits that the kernel has not asked for.
  */
 unsigned long ebb_user_mmcr2(unsigned long live, unsigned long kernel)
 {
@@ -477,6 +485,8 @@ unsigned long ebb_user_mmcr2(unsigned long live, unsigned long kernel)
  *
  * All of the user's bits freeze a PMC in problem state.  A PMC counts there if
  * neither of the two objects.
+ *
+ * Return: the value for MMCR2.
  */
 unsigned long ebb_merge_mmcr2(unsigned long kernel, unsigned long user)
 {
@@ -640,6 +650,7 @@ unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *eve
  * exception again, which POWER8E cannot do by itself.
  *
  * Context: the PMU is stopped, interrupts disabled.
+ * Return: true if there is one.
  */
 bool ebb_exception_unlatched(void)
 {

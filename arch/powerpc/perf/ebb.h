@@ -34,15 +34,16 @@ unsigned long ebb_merge_mmcr2(unsigned long kernel, unsigned long user);
 #else /* 32-bit: bit 63 is the driver's own, nothing is ever an EBB event */
 
 #define EBB_MMCR0	0
-#define ebb_register(pmu, ppmu_flags)			do { } while (0)
-#define event_is_ebb(event)				false
-#define ebb_check_event(event, ppmu_flags)		0
-#define ebb_check_set(events, n)			0
-#define ebb_grant(kernel, events, n)			do { } while (0)
-#define ebb_withdraw(kernel, ppmu_flags)		do { } while (0)
-#define ebb_suspend(mmcr0, kernel, ppmu_flags)		do { } while (0)
-#define ebb_resume(kernel, events, n, ppmu_flags)	((kernel)->mmcr0)
-#define ebb_exception_unlatched()			false
+static inline void ebb_register(struct pmu *pmu, u32 flags) { }
+static inline bool event_is_ebb(const struct perf_event *event) { return false; }
+static inline int ebb_check_event(const struct perf_event *event, u32 flags) { return 0; }
+static inline int ebb_check_set(struct perf_event *const *ev, int n) { return 0; }
+static inline void ebb_grant(struct mmcr_regs *k, struct perf_event *const *ev, int n) { }
+static inline void ebb_withdraw(struct mmcr_regs *k, u32 flags) { }
+static inline void ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *k, u32 flags) { }
+static inline unsigned long ebb_resume(struct mmcr_regs *k, struct perf_event *const *ev,
+				       int n, u32 flags) { return k->mmcr0; }
+static inline bool ebb_exception_unlatched(void) { return false; }
 
 #endif
 

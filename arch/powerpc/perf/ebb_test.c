@@ -540,6 +540,7 @@ static struct kunit_suite ebb_suite = {
 	.name = "powerpc-ebb",
 	.test_cases = ebb_cases,
 };
+
 kunit_test_suite(ebb_suite);
 
 MODULE_LICENSE("GPL");
