@@ -729,11 +729,15 @@ static __always_inline void brs_wrmsr_noinstr(u32 msr, u64 val)
 	__wrmsr(msr, (u32)val, (u32)(val >> 32));
 }
 
-/* Start BRS and its counter, in this order */
+/*
+ * Start BRS and its counter, in this order. A counter that does not count in
+ * the kernel has not been stopped: it stands still there anyway.
+ */
 static __always_inline void brs_start_noinstr(struct brs_cpu *brs)
 {
 	brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_ARMED);
-	brs_wrmsr_noinstr(BRS_PMC_CTL, brs->ctl);
+	if (brs->ctl & ARCH_PERFMON_EVENTSEL_OS)
+		brs_wrmsr_noinstr(BRS_PMC_CTL, brs->ctl);
 }
 
 /* Stop the counter and BRS, in this order. Return: whether the buffer is full */
@@ -741,7 +745,9 @@ static __always_inline bool brs_stop_noinstr(struct brs_cpu *brs)
 {
 	u64 cfg;
 
-	brs_wrmsr_noinstr(BRS_PMC_CTL, brs->ctl & ~ARCH_PERFMON_EVENTSEL_ENABLE);
+	if (brs->ctl & ARCH_PERFMON_EVENTSEL_OS)
+		brs_wrmsr_noinstr(BRS_PMC_CTL,
+				  brs->ctl & ~ARCH_PERFMON_EVENTSEL_ENABLE);
 
 	cfg = __rdmsr(MSR_AMD_DBG_EXTN_CFG);
 	if (cfg & BRS_CFG_BRSMEN)
