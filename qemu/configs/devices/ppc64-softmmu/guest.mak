@@ -1,4 +1,3 @@
-# Only what a small Linux guest needs
 CONFIG_PSERIES=y
 CONFIG_POWERNV=n
 CONFIG_PCI_DEVICES=n
