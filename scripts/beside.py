@@ -9,7 +9,7 @@ import sys
 
 import guest
 
-RESULT = re.compile(r"^(not )?ok \d+ (?:- )?(?:global\.)?(\S+)(.*)$")
+RESULT = re.compile(r"^(not )?ok \d+ (?:- )?(?:global\.)?(.*?)(?:\s*# (SKIP).*)?$")
 ROW = re.compile(r"^(?:.*\.)?([a-z]\d+)_")
 
 
@@ -41,8 +41,8 @@ def run(arch, folder, names, stock=False, options=(), limit=120, timeout=1200):
         print(f"  {line}")
         found = RESULT.match(line)
         if found:
-            failed, name, rest = found.groups()
-            results[name] = "FAIL" if failed else "skip" if "SKIP" in rest else "pass"
+            failed, name, skipped = found.groups()
+            results[name] = "FAIL" if failed else "skip" if skipped else "pass"
     for name in set(names) - ended:
         results[name] = "FAIL"
         print(f"  {name} did not end: the guest's status was {done.returncode}")
