@@ -4,7 +4,6 @@
  *
  * See Documentation/admin-guide/perf/amd-brs.rst for what it can do.
  */
-#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <linux/bits.h>
@@ -179,12 +178,12 @@ int amd_brs__open_strerror(struct evsel *evsel, char *msg, size_t size)
 				 name);
 	if (attr->sample_period <= BRS_DEPTH)
 		return scnprintf(msg, size,
-	"%s: The period %" PRIu64 " is too short for branch sampling (BRS), which records %d branches a sample. Use '-c %d' or more.",
-				 name, (u64)attr->sample_period, BRS_DEPTH, BRS_DEPTH + 1);
+	"%s: The period %llu is too short for branch sampling (BRS), which records %d branches a sample. Use '-c %d' or more.",
+				 name, attr->sample_period, BRS_DEPTH, BRS_DEPTH + 1);
 	if (attr->sample_period >> 63)
 		return scnprintf(msg, size,
-	"%s: The period %" PRIu64 " has more than 63 bits. Use a smaller count with -c.",
-				 name, (u64)attr->sample_period);
+	"%s: The period %llu has more than 63 bits. Use a smaller count with -c.",
+				 name, attr->sample_period);
 	if (attr->precise_ip && !evsel->precise_max)
 		return scnprintf(msg, size,
 	"%s: Branch sampling (BRS) cannot be combined with a precise event. Drop the 'p' modifier.",
