@@ -214,7 +214,8 @@ struct tally {
 
 /* @work is sampled by BRS and by another event, on another counter */
 static struct tally record_beside(struct __test_metadata *_metadata,
-				  __u64 config, __u64 period, bool user_only, void (*work)(long), long loops)
+				  __u64 config, __u64 period, bool user_only,
+				  void (*work)(long), long loops)
 {
 	struct perf_event_attr attr = brs_attr(1009), other = brs_attr(period);
 	struct brs_event e, o;

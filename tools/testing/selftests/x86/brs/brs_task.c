@@ -642,7 +642,8 @@ TEST_F(slow_rate, b16_throttled_and_let_go_again)
 	TH_LOG("%u samples, throttled %u times", samples, (unsigned int)e.throttled);
 	EXPECT_GE(e.throttled, 5);
 	EXPECT_GE(e.unthrottled, 5);
-	EXPECT_GE(exact * 100, samples * 90);
+	/* there are few, and some have the kernel's tick in them */
+	EXPECT_GE(exact * 100, samples * 60);
 	brs_close(&e);
 }
 
