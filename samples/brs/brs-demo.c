@@ -11,7 +11,7 @@
 
 #define LOOPS	2000000
 
-static volatile unsigned long even, odd;
+static unsigned long even, odd;
 
 static __attribute__((noipa)) void count_rare(void)
 {
