@@ -119,6 +119,9 @@ TEST_F(period, b9_user_stacks_are_exact)
 	while (brs_next(&e, &s)) {
 		int breaks = brs_mix_breaks(&s);
 
+		/* the period ended in an interrupt's work, however long that was */
+		if (!s.nr && (__s64)s.ip < 0)
+			continue;
 		samples++;
 		EXPECT_LE(breaks, 0);
 		/* the kernel's part of a stack is filtered out */
@@ -127,7 +130,7 @@ TEST_F(period, b9_user_stacks_are_exact)
 	brs_close(&e);
 	TH_LOG("%u samples, %u of them exact and at least half full", samples, exact);
 	EXPECT_GT(samples, 100);
-	EXPECT_GE(exact * 100, samples * 80);
+	EXPECT_GE(exact * 100, samples * 95);
 }
 
 TEST(b10_no_entry_of_the_interrupt)
