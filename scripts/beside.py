@@ -19,36 +19,48 @@ def programs(which):
     return os.path.join(guest.BUILD, "programs", which)
 
 
-def run(arch, folder, names, stock=False, options=(), limit=120, timeout=1200):
-    """Run the programs in one guest; returns {test name: pass, FAIL or skip}."""
+def in_guest(arch, folder, names, stock=False, options=(), limit=120, timeout=1200):
+    """Run the programs one after the other in one guest, each within limit
+    seconds.  Returns the guest's status and {program: (lines, exit status)};
+    the exit status is 137 if the program had to be ended, None if it never did."""
     script = "cd /add; for p in \"$@\"; do echo \"@ $p\"; timeout -s KILL %d ./$p; echo \"@ $p $?\"; done" % limit
     command = [os.path.join(guest.TOP, "scripts", "boot"), arch, *(["--stock"] if stock else []),
                "--add", folder, "--timeout", str(timeout), *options,
                "--", "sh", "-c", script, "run", *names]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, errors="replace", check=False)
-    results = {}
-    program, ended = None, set()
+    ran = {name: ([], None) for name in names}
+    lines = []
     for line in done.stdout.splitlines():
         words = line.split()
         if words[:1] == ["@"]:
-            program = words[1]
-            if len(words) == 3:
-                ended.add(program)
-                if words[2] == "137":
-                    results[program] = "FAIL"
-                    print(f"  {program} did not end within {limit} s")
+            if len(words) == 2:
+                lines = []
+            ran[words[1]] = (lines, int(words[2]) if len(words) == 3 else None)
             continue
+        lines.append(line)
         print(f"  {line}")
-        found = RESULT.match(line)
-        if found:
+    for name, (_, status) in ran.items():
+        if status == 137:
+            print(f"  {name} did not end within {limit} s")
+        elif status is None:
+            print(f"  {name} did not end: the guest's status was {done.returncode}")
+    sys.stdout.flush()
+    return done.returncode, ran
+
+
+def run(arch, folder, names, **options):
+    """Run programs that print KTAP, see in_guest(); returns {test name: pass,
+    FAIL or skip}."""
+    status, ran = in_guest(arch, folder, names, **options)
+    results = {}
+    for program, (lines, ended) in ran.items():
+        for found in filter(None, map(RESULT.match, lines)):
             failed, name, skipped = found.groups()
             results[name] = "FAIL" if failed else "skip" if skipped else "pass"
-    for name in set(names) - ended:
-        results[name] = "FAIL"
-        print(f"  {name} did not end: the guest's status was {done.returncode}")
-    if done.returncode == 125:
+        if ended in (None, 137):
+            results[program] = "FAIL"
+    if status == 125:
         results["kernel_log_is_clean"] = "FAIL"
-    sys.stdout.flush()
     return results
 
 
