@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ktap.h"
+#include "../ktap.h"
 
 #define DEPTH 16
 #define PERIOD 100003

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ktap.h"
+#include "../ktap.h"
 
 #define DBG_EXTN_CFG 0xc000010f
 #define PERF_CTL0    0xc0010200

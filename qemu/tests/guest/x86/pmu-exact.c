@@ -23,7 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ktap.h"
+#include "../ktap.h"
 
 enum { INSNS, BRANCHES, TAKEN, CYCLES, NEVENTS };
 

@@ -17,7 +17,7 @@ static int ktap_tests, ktap_failures;
 static inline void ktap_start(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    printf("TAP version 13\n");
+    printf("KTAP version 1\n");
 }
 
 /* A line that belongs to the next result */
