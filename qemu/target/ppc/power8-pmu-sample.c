@@ -1,5 +1,6 @@
 /*
- * The sampled instruction: SIAR, SDAR and SIER
+ * Instructions as the performance monitor sees them: which of them load and
+ * store, and the sampled one (SIAR, SDAR and SIER)
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -11,120 +12,221 @@
 
 #if defined(TARGET_PPC64) && !defined(CONFIG_USER_ONLY)
 
-/* The extended opcodes of the indexed loads and stores below opcode 31 */
-static const struct {
-    uint16_t xo;
-    bool store;
-    bool update;
-} indexed[] = {
+/* The indexed loads and stores below opcode 31, by their extended opcode */
+#define LOAD   BIT(0)   /* not to a general purpose register */
+#define STORE  BIT(1)
+#define TO_GPR BIT(2)   /* loads to RT */
+#define TO_ALL BIT(3)   /* loads to RT and to registers after it */
+#define UPDATE BIT(4)   /* the address ends up in RA */
+#define NO_RB  BIT(5)   /* the address is RA alone */
+
+static const uint8_t indexed[1024] = {
     /* integer */
-    { 23 }, { 87 }, { 279 }, { 343 }, { 341 }, { 21 },
-    { 55, false, true }, { 119, false, true }, { 311, false, true },
-    { 375, false, true }, { 373, false, true }, { 53, false, true },
-    { 151, true }, { 215, true }, { 407, true }, { 149, true },
-    { 183, true, true }, { 247, true, true }, { 439, true, true },
-    { 181, true, true },
+    [23]  = TO_GPR, [87]  = TO_GPR, [279] = TO_GPR, [343] = TO_GPR,
+    [341] = TO_GPR, [21]  = TO_GPR,
+    [55]  = TO_GPR | UPDATE, [119] = TO_GPR | UPDATE, [311] = TO_GPR | UPDATE,
+    [375] = TO_GPR | UPDATE, [373] = TO_GPR | UPDATE, [53]  = TO_GPR | UPDATE,
+    [151] = STORE, [215] = STORE, [407] = STORE, [149] = STORE,
+    [183] = STORE | UPDATE, [247] = STORE | UPDATE,
+    [439] = STORE | UPDATE, [181] = STORE | UPDATE,
+    /* strings */
+    [533] = TO_ALL, [597] = TO_ALL | NO_RB,
+    [661] = STORE, [725] = STORE | NO_RB,
     /* byte-reversed */
-    { 534 }, { 790 }, { 532 }, { 662, true }, { 918, true }, { 660, true },
+    [534] = TO_GPR, [790] = TO_GPR, [532] = TO_GPR,
+    [662] = STORE, [918] = STORE, [660] = STORE,
+    /* caching inhibited */
+    [789] = TO_GPR, [821] = TO_GPR, [853] = TO_GPR, [885] = TO_GPR,
+    [917] = STORE, [949] = STORE, [981] = STORE, [1013] = STORE,
     /* reservations */
-    { 20 }, { 84 }, { 52 }, { 116 }, { 276 },
-    { 150, true }, { 214, true }, { 694, true }, { 726, true }, { 182, true },
+    [52]  = TO_GPR, [116] = TO_GPR, [20]  = TO_GPR, [84]  = TO_GPR,
+    [276] = TO_ALL,
+    [694] = STORE, [726] = STORE, [150] = STORE, [214] = STORE, [182] = STORE,
+    /* atomic memory operations */
+    [582] = TO_ALL | NO_RB, [614] = TO_ALL | NO_RB,
+    [710] = STORE | NO_RB, [742] = STORE | NO_RB,
     /* floating point */
-    { 535 }, { 599 }, { 663, true }, { 727, true },
-    { 567, false, true }, { 631, false, true },
-    { 695, true, true }, { 759, true, true },
+    [535] = LOAD, [599] = LOAD, [791] = LOAD, [855] = LOAD, [887] = LOAD,
+    [567] = LOAD | UPDATE, [631] = LOAD | UPDATE,
+    [663] = STORE, [727] = STORE, [919] = STORE, [983] = STORE,
+    [695] = STORE | UPDATE, [759] = STORE | UPDATE,
     /* vectors */
-    { 103 }, { 359 }, { 231, true }, { 487, true },
-    { 844 }, { 780 }, { 588 }, { 268 }, { 972, true }, { 908, true },
-    { 716, true }, { 396, true },
+    [7]   = LOAD, [39]  = LOAD, [71]  = LOAD, [103] = LOAD, [359] = LOAD,
+    [135] = STORE, [167] = STORE, [199] = STORE, [231] = STORE, [487] = STORE,
+    /* vectors and scalars */
+    [12]  = LOAD, [76]  = LOAD, [524] = LOAD, [588] = LOAD, [781] = LOAD,
+    [813] = LOAD, [13]  = LOAD, [45]  = LOAD, [77]  = LOAD, [109] = LOAD,
+    [268] = LOAD, [300] = LOAD, [332] = LOAD, [333] = LOAD, [364] = LOAD,
+    [780] = LOAD, [812] = LOAD, [844] = LOAD, [876] = LOAD,
+    [269] = LOAD | NO_RB, [301] = LOAD | NO_RB,
+    [140] = STORE, [652] = STORE, [716] = STORE, [909] = STORE, [941] = STORE,
+    [141] = STORE, [173] = STORE, [205] = STORE, [237] = STORE,
+    [396] = STORE, [461] = STORE,
+    [908] = STORE, [940] = STORE, [972] = STORE, [1004] = STORE,
+    [397] = STORE | NO_RB, [429] = STORE | NO_RB,
 };
 
-/*
- * A load or store that has been executed just now: find the effective
- * address of its storage operand.  That can not be found if the instruction
- * has overwritten a register that is part of the address.
+/* hashst(p) and hashchk(p) have an operand in storage, at RA + displacement */
+static bool hash_operand(uint32_t insn, bool *store)
+{
+    switch (extract32(insn, 1, 10)) {
+    case 722:
+    case 658:
+        *store = true;
+        return true;
+    case 754:
+    case 690:
+        *store = false;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/**
+ * pmu_insn_type: does an instruction load or store?
+ * @prefix: its prefix, 0 if it has none
+ * @insn: the instruction, or what follows the prefix
+ *
+ * One that does both, as a load that is atomic and modifies, is a load.
+ * Management of caches and copies between cache blocks are neither.
+ *
+ * Returns: SIER_TYPE_LOAD, SIER_TYPE_STORE, or 0
  */
-static bool storage_operand(CPUPPCState *env, uint32_t insn, target_ulong *ea,
-                            bool *store)
+uint64_t pmu_insn_type(uint32_t prefix, uint32_t insn)
+{
+    int op = extract32(insn, 26, 6);
+    bool store;
+    uint8_t flags;
+
+    if (prefix) {
+        switch (extract32(prefix, 24, 2)) {
+        case 0:                 /* 8-byte load or store */
+            switch (op) {
+            case 41 ... 43:     /* plwa, plxsd, plxssp */
+            case 50 ... 51:     /* plxv */
+            case 56 ... 58:     /* plq, pld, plxvp */
+                return SIER_TYPE_LOAD;
+            case 46 ... 47:     /* pstxsd, pstxssp */
+            case 54 ... 55:     /* pstxv */
+            case 60 ... 62:     /* pstq, pstd, pstxvp */
+                return SIER_TYPE_STORE;
+            default:
+                return 0;
+            }
+        case 2:                 /* modified load or store */
+            break;
+        default:
+            return 0;
+        }
+    }
+
+    switch (op) {
+    case 6:                     /* lxvp, stxvp */
+        return extract32(insn, 0, 4) == 0 ? SIER_TYPE_LOAD :
+               extract32(insn, 0, 4) == 1 ? SIER_TYPE_STORE : 0;
+    case 31:
+        if (hash_operand(insn, &store)) {
+            return store ? SIER_TYPE_STORE : SIER_TYPE_LOAD;
+        }
+        flags = indexed[extract32(insn, 1, 10)];
+        return !flags ? 0 : flags & STORE ? SIER_TYPE_STORE : SIER_TYPE_LOAD;
+    case 32 ... 35:             /* lwz to lbzu */
+    case 40 ... 43:             /* lhz to lhau */
+    case 46:                    /* lmw */
+    case 48 ... 51:             /* lfs to lfdu */
+    case 56:                    /* lq */
+    case 57:                    /* lfdp, lxsd, lxssp */
+    case 58:                    /* ld, ldu, lwa */
+        return SIER_TYPE_LOAD;
+    case 36 ... 39:             /* stw to stbu */
+    case 44 ... 45:             /* sth, sthu */
+    case 47:                    /* stmw */
+    case 52 ... 55:             /* stfs to stfdu */
+    case 62:                    /* std, stdu, stq */
+        return SIER_TYPE_STORE;
+    case 61:                    /* stfdp, stxsd, stxssp, lxv, stxv */
+        return extract32(insn, 0, 3) == 1 ? SIER_TYPE_LOAD : SIER_TYPE_STORE;
+    default:
+        return 0;
+    }
+}
+
+/*
+ * A load or store without prefix that has been executed just now: find the
+ * effective address of its storage operand.  That can not be found if the
+ * instruction has overwritten a register that is part of the address.
+ */
+static bool storage_operand(CPUPPCState *env, uint32_t insn, target_ulong *ea)
 {
     int op = extract32(insn, 26, 6);
     int rt = extract32(insn, 21, 5);
     int ra = extract32(insn, 16, 5);
     int rb = extract32(insn, 11, 5);
     target_long disp = (int16_t)insn;
-    bool update = false;
     /* the general purpose registers that a load writes: rt to rt_last */
-    int rt_last = rt;
+    int rt_last = -1;
+    bool update = false;
+    bool store;
 
     switch (op) {
+    case 6:                     /* lxvp, stxvp */
+        disp &= ~15;
+        break;
     case 31:
-        for (size_t i = 0; i < ARRAY_SIZE(indexed); i++) {
-            if (extract32(insn, 1, 10) == indexed[i].xo) {
-                bool to_gpr = indexed[i].xo < 512 ? indexed[i].xo != 103 &&
-                                                    indexed[i].xo != 359 &&
-                                                    indexed[i].xo != 268
-                                                  : indexed[i].xo == 534 ||
-                                                    indexed[i].xo == 790 ||
-                                                    indexed[i].xo == 532;
+    {
+        uint8_t flags = indexed[extract32(insn, 1, 10)];
 
-                *store = indexed[i].store;
-                if (indexed[i].update) {
-                    *ea = env->gpr[ra];
-                    return true;
-                }
-                if (!*store && to_gpr && ((ra && rt == ra) || rt == rb)) {
-                    return false;
-                }
-                *ea = (ra ? env->gpr[ra] : 0) + env->gpr[rb];
-                return true;
-            }
+        if (hash_operand(insn, &store)) {
+            *ea = env->gpr[ra] +
+                  (-512 + 8 * (rt | (target_long)(insn & 1) << 5));
+            return true;
         }
-        return false;
+        if (flags & UPDATE) {
+            *ea = env->gpr[ra];
+            return true;
+        }
+        if (flags & TO_ALL) {
+            /* How many they are depends on more than the instruction. */
+            return false;
+        }
+        if ((flags & TO_GPR) && ((ra && rt == ra) || rt == rb)) {
+            return false;
+        }
+        *ea = (ra ? env->gpr[ra] : 0) + (flags & NO_RB ? 0 : env->gpr[rb]);
+        return true;
+    }
     case 32 ... 35:             /* lwz to lbzu */
     case 40 ... 43:             /* lhz to lhau */
-        *store = false;
+        rt_last = rt;
         update = op & 1;
-        break;
-    case 46:                    /* lmw */
-        *store = false;
-        rt_last = 31;
         break;
     case 36 ... 39:             /* stw to stbu */
     case 44 ... 45:             /* sth, sthu */
-    case 52 ... 55:             /* stfs to stfdu */
-        *store = true;
+    case 48 ... 55:             /* lfs to stfdu */
         update = op & 1;
+        break;
+    case 46:                    /* lmw */
+        rt_last = 31;
         break;
     case 47:                    /* stmw */
-        *store = true;
-        break;
-    case 48 ... 51:             /* lfs to lfdu */
-        *store = false;
-        update = op & 1;
-        rt = rt_last = -1;
         break;
     case 56:                    /* lq */
-        *store = false;
         rt_last = rt + 1;
         disp &= ~15;
         break;
     case 57:                    /* lfdp, lxsd, lxssp */
-        *store = false;
-        rt = rt_last = -1;
         disp &= ~3;
         break;
     case 58:                    /* ld, ldu, lwa */
-        *store = false;
+        rt_last = rt;
         update = (insn & 3) == 1;
         disp &= ~3;
         break;
     case 61:                    /* stfdp, stxsd, stxssp, lxv, stxv */
-        *store = (insn & 7) != 1;
-        rt = rt_last = -1;
         disp &= (insn & 3) == 1 ? ~15 : ~3;
         break;
     case 62:                    /* std, stdu, stq */
-        *store = true;
         update = (insn & 3) == 1;
         disp &= ~3;
         break;
@@ -136,7 +238,7 @@ static bool storage_operand(CPUPPCState *env, uint32_t insn, target_ulong *ea,
         *ea = env->gpr[ra];
         return true;
     }
-    if (!*store && ra && ra >= rt && ra <= rt_last) {
+    if (ra && ra >= rt && ra <= rt_last) {
         return false;
     }
     *ea = (ra ? env->gpr[ra] : 0) + disp;
@@ -152,6 +254,18 @@ static bool is_branch(uint32_t insn)
            (op == 19 && (xo == 16 || xo == 528 || xo == 560));
 }
 
+static bool fetch(CPUPPCState *env, target_ulong nia, target_ulong msr,
+                  uint32_t *insn)
+{
+    uint8_t buf[4];
+
+    if (cpu_memory_rw_debug(env_cpu(env), nia, buf, sizeof(buf), false)) {
+        return false;
+    }
+    *insn = msr & (1ull << MSR_LE) ? ldl_le_p(buf) : ldl_be_p(buf);
+    return true;
+}
+
 /**
  * pmu_sample: set SIAR, SDAR and SIER at a performance monitor alert
  * @env: the CPU
@@ -164,9 +278,9 @@ static bool is_branch(uint32_t insn)
 void pmu_sample(CPUPPCState *env, target_ulong nia, target_ulong msr)
 {
     target_ulong sier = SIER_SIAR_VALID;
+    uint32_t insn, prefix = 0;
     target_ulong ea;
-    uint8_t buf[4];
-    bool store;
+    uint64_t type;
 
     env->spr[SPR_POWER_SIAR] = nia;
 
@@ -177,19 +291,24 @@ void pmu_sample(CPUPPCState *env, target_ulong nia, target_ulong msr)
         sier |= SIER_SIHV;
     }
 
-    if (cpu_memory_rw_debug(env_cpu(env), nia, buf, sizeof(buf), false) == 0) {
-        uint32_t insn = msr & (1ull << MSR_LE) ? ldl_le_p(buf) : ldl_be_p(buf);
-
-        if (storage_operand(env, insn, &ea, &store)) {
+    if (fetch(env, nia, msr, &insn)) {
+        if ((env->insns_flags2 & PPC2_ISA310) && insn >> 26 == 1) {
+            prefix = insn;
+            if (!fetch(env, nia + 4, msr, &insn)) {
+                prefix = insn = 0;
+            }
+        }
+        type = pmu_insn_type(prefix, insn);
+        if (!prefix && is_branch(insn)) {
+            type = SIER_TYPE_BRANCH;
+        } else if (type && !prefix && storage_operand(env, insn, &ea)) {
             if (!msr_is_64bit(env, msr)) {
                 ea = (uint32_t)ea;
             }
             env->spr[SPR_POWER_SDAR] = ea;
             sier |= SIER_SDAR_VALID;
-            sier |= store ? SIER_TYPE_STORE : SIER_TYPE_LOAD;
-        } else if (is_branch(insn)) {
-            sier |= SIER_TYPE_BRANCH;
         }
+        sier |= type;
     }
     env->spr[SPR_POWER_SIER] = sier;
 }
