@@ -32,4 +32,5 @@ show perf report -i "$data" --stdio --percent-limit 1 --sort overhead,addr_from,
 echo
 echo "One sample: the 16 branches before it, the newest first."
 echo "\$ perf script -i $data -F brstacksym"
-"$perf" script -i "$data" -F brstacksym 2> "$data.err" | sed -n '/step/{p;q}' | tr -s ' ' '\n' | sed '/^$/d'
+"$perf" script -i "$data" -F brstacksym 2> "$data.err" |
+	sed -n '/step/{p;q}' | tr -s ' ' '\n' | sed '/^$/d'

@@ -182,7 +182,7 @@ static bool report(unsigned int total_weight)
 	return right;
 }
 
-static void usage(void)
+static void help(void)
 {
 	fprintf(stderr,
 		"usage: ebb-profile [-c] [-m PMC] [-p PERIOD] [-r ROUNDS]\n"
@@ -204,7 +204,7 @@ static unsigned long number(const char *text, unsigned long min,
 	value = strtoul(text, &end, 0);
 	if (errno || end == text || *end || value < min || value > max) {
 		warnx("\"%s\" is not in the range from %lu to %lu", text, min, max);
-		usage();
+		help();
 	}
 	return value;
 }
@@ -235,14 +235,14 @@ int main(int argc, char **argv)
 			rounds = number(optarg, 1, 1ul << 40);
 			break;
 		default:
-			usage();
+			help();
 		}
 	}
 	if (optind != argc)
-		usage();
+		help();
 
 	if (!ebb_available())
-		errx(1, "no event based branches here: AT_HWCAP2 has no EBB bit (needs POWER8 or later, and its PMU driver)");
+		errx(1, "no event-based branches: they need POWER8 or later and its PMU driver");
 	cpu = this_cpu();
 	code = EBB_EVENT_PMC(pmc) | (cycles ? cpu->cycles : cpu->instructions);
 

@@ -11,7 +11,6 @@
 #define _ASM_POWERPC_EBB_H
 
 #include <linux/sched.h>
-#include <asm/processor.h>
 #include <asm/reg.h>
 
 #if defined(CONFIG_PPC_BOOK3S_64) && defined(CONFIG_PPC_PERF_CTRS)

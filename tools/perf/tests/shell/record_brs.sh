@@ -123,7 +123,8 @@ has t5_rows "brstack_foo\+0x[0-9a-f]+ +\[\.\] brstack_bar\+0x0" report --sort ad
 has t5_one_key "brstack_foo\+0x[0-9a-f]+" report --sort addr_from
 has t5_output_field "brstack_foo\+0x[0-9a-f]+" report --sort symbol_from --fields overhead,addr_from
 has t5_hierarchy "^ {6,}[0-9.]+% +\[.\] brstack_bar\+0x0" report --hierarchy --sort dso_to,addr_to
-has t5_separator "brstack_foo\+0x[0-9a-f]+ *;\[.\] brstack_bar\+0x0" report --sort addr_from,addr_to -t ';'
+has t5_separator "brstack_foo\+0x[0-9a-f]+ *;\[.\] brstack_bar\+0x0" \
+	report --sort addr_from,addr_to -t ';'
 has t5_narrow "b?r?s?t?a?c?k?_?\+0x[0-9a-f]+ " report --sort addr_from,addr_to -w 0,12,12
 has t5_verbose "0x[0-9a-f]{16} brstack_foo\+0x[0-9a-f]+" report -v --sort addr_from,addr_to
 report --sort addr_to --hierarchy --symbol-filter brstack_bar > "$dir/out" 2> /dev/null

@@ -65,7 +65,7 @@ struct tally {
 
 extern __thread struct tally tally;
 
-/**
+/*
  * struct user_state - the registers that the kernel keeps for each task
  *
  * The last three exist on v3.1 only and are zero elsewhere.
