@@ -83,7 +83,9 @@ static void perf_idle_users_changed(void)
  */
 void perf_idle_get(void)
 {
-	if (atomic_inc_return(&perf_idle_users) == 1)
+	/* Not only the first one: the hooks have to be there on return */
+	if (atomic_inc_return(&perf_idle_users) == 1 ||
+	    !static_key_enabled(&perf_idle_key))
 		perf_idle_users_changed();
 }
 
