@@ -10,6 +10,8 @@ import sys
 import guest
 
 RESULT = re.compile(r"^(not )?ok \d+ (?:- )?(?:global\.)?(.*?)(?:\s*# (SKIP).*)?$")
+# What a test of kselftest_harness.h logs, and what it logs of a failed expectation
+LOGGED = re.compile(r"^# \S+\.[ch]:\d+:\w+:(?!Expected )(.*)$")
 ROW = re.compile(r"^(?:.*\.)?([a-z]\d+)_")
 
 
@@ -23,7 +25,7 @@ def in_guest(arch, folder, names, stock=False, options=(), limit=120, timeout=12
     """Run the programs one after the other in one guest, each within limit
     seconds.  Returns the guest's status and {program: (lines, exit status)};
     the exit status is 137 if the program had to be ended, None if it never did."""
-    script = "cd /add; for p in \"$@\"; do echo \"@ $p\"; timeout -s KILL %d ./$p; echo \"@ $p $?\"; done" % limit
+    script = "cd /add; for p in \"$@\"; do echo \"@ $p\"; timeout -s KILL %d ./$p 2>&1; echo \"@ $p $?\"; done" % limit
     command = [os.path.join(guest.TOP, "scripts", "boot"), arch, *(["--stock"] if stock else []),
                "--add", folder, "--timeout", str(timeout), *options,
                "--", "sh", "-c", script, "run", *names]
@@ -48,15 +50,23 @@ def in_guest(arch, folder, names, stock=False, options=(), limit=120, timeout=12
     return done.returncode, ran
 
 
-def run(arch, folder, names, **options):
+def run(arch, folder, names, figures=None, **options):
     """Run programs that print KTAP, see in_guest(); returns {test name: pass,
-    FAIL or skip}."""
+    FAIL or skip}, and puts what the tests logged into figures, by name."""
     status, ran = in_guest(arch, folder, names, **options)
     results = {}
     for program, (lines, ended) in ran.items():
-        for found in filter(None, map(RESULT.match, lines)):
+        logged = []
+        for line in lines:
+            logged += LOGGED.findall(line)
+            found = RESULT.match(line)
+            if not found:
+                continue
             failed, name, skipped = found.groups()
             results[name] = "FAIL" if failed else "skip" if skipped else "pass"
+            if logged and figures is not None:
+                figures[name] = "; ".join(logged)
+            logged = []
         if ended in (None, 137):
             results[program] = "FAIL"
     if status == 125:
@@ -104,6 +114,14 @@ class Report:
             verdict = ours[name]
             self.say("not possible on this machine" if verdict == "skip" else verdict, f"{name} ({machine})")
         return {row_of(n) for n in names if stock.get(n) == "FAIL" and ours.get(n) == "pass"}
+
+    @staticmethod
+    def show_figures(ours, stock):
+        """What the tests measured, side by side; of those that logged something."""
+        print("# What they measured")
+        print("| row | test | stock | ours |")
+        for name in sorted(set(ours) | set(stock), key=row_key):
+            print(f"| {row_of(name):4} | {name} | {stock.get(name, '-')} | {ours.get(name, '-')} |")
 
     def expect_bugs(self, bugs, seen):
         """A test for each row that stock gets wrong: it must have shown there."""

@@ -14,7 +14,7 @@ BRS_WITHOUT_LIMITS
 #define NOBODY		1000
 
 struct counts {
-	unsigned int samples, entries, full;
+	unsigned int samples, entries;
 	unsigned int kernel_from, kernel_to, user_from, user_to;
 	unsigned int crossing, kernel_ip, kernel_chain, kernel_regs;
 };
@@ -24,7 +24,6 @@ static void look(const struct brs_sample *s, struct counts *c)
 	__u64 i;
 
 	c->samples++;
-	c->full += s->nr == BRS_DEPTH;
 	c->kernel_ip += brs_is_kernel(s->ip);
 	for (i = 0; i < s->nr; i++) {
 		c->entries++;
@@ -63,7 +62,9 @@ static struct counts record(struct __test_metadata *_metadata, struct perf_event
 	while (brs_next(&e, &s))
 		look(&s, &c);
 	brs_close(&e);
-	TH_LOG("%u samples, %u entries", c.samples, c.entries);
+	TH_LOG("%u samples, %u at a kernel address; %u entries: %u from and %u to kernel, %u from and %u to user",
+	       c.samples, c.kernel_ip, c.entries, c.kernel_from, c.kernel_to,
+	       c.user_from, c.user_to);
 	return c;
 }
 

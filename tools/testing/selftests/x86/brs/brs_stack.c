@@ -163,6 +163,7 @@ TEST(b5_sixteen_deep_in_user_code)
 		full += s.nr == BRS_DEPTH;
 	}
 	brs_close(&e);
+	TH_LOG("%u samples, %u full", samples, full);
 	/* what an interrupt of the timer put in a stack is filtered out of it */
 	EXPECT_GT(samples, 1500);
 	EXPECT_GE(full * 100, samples * 95);
@@ -188,6 +189,7 @@ TEST(b5_sixteen_deep_unfiltered)
 		full += s.nr == BRS_DEPTH;
 	}
 	brs_close(&e);
+	TH_LOG("%u samples, %u full", samples, full);
 	EXPECT_GT(samples, 100);
 	EXPECT_GE(full * 100, samples * 99);
 }

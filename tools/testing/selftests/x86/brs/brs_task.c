@@ -96,6 +96,8 @@ TEST(b4_two_events_take_turns)
 	brs_stop(&e2);
 	t1 = read_times(e1.fd);
 	t2 = read_times(e2.fd);
+	TH_LOG("%u and %u samples, %u and %u exact, %u and %u wrong", all1.samples, all2.samples,
+	       all1.exact, all2.exact, all1.wrong, all2.wrong);
 	EXPECT_GE(all1.exact, 100);
 	EXPECT_GE(all2.exact, 100);
 	EXPECT_EQ(0, all1.wrong);
@@ -141,6 +143,7 @@ TEST(b4_two_sessions_on_two_cpus)
 	for (cpu = 0; cpu < 2; cpu++) {
 		brs_stop(&e[cpu]);
 		t = drain(&e[cpu]);
+		TH_LOG("CPU %d: %u samples, %u exact, %u wrong", cpu, t.samples, t.exact, t.wrong);
 		EXPECT_GE(t.exact, 300);
 		EXPECT_EQ(0, t.wrong);
 		brs_close(&e[cpu]);
@@ -433,6 +436,7 @@ TEST_F(hotplug, b15_task_goes_on_when_its_cpu_goes)
 		ASSERT_TRUE(brs_write_file(ONLINE, "0"));
 		brs_mix(200000);
 		t = drain(&e);
+		TH_LOG("%u samples behind the CPU's end, %u exact, %u wrong", t.samples, t.exact, t.wrong);
 		EXPECT_GE(t.exact, 140);
 		EXPECT_EQ(0, t.wrong);
 		ASSERT_TRUE(brs_write_file(ONLINE, "1"));
@@ -490,6 +494,7 @@ TEST_F(hotplug, b15_going_while_both_cpus_record)
 	}
 	brs_stop(&e[0]);
 	t = drain(&e[0]);
+	TH_LOG("%u samples, %u full", t.samples, t.full);
 	EXPECT_GE(t.samples, 500);
 	EXPECT_GE(t.full * 100, t.samples * 99);
 	brs_close(&e[0]);
