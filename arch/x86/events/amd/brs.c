@@ -155,6 +155,8 @@ struct brs_cpu {
 
 static DEFINE_PER_CPU(struct brs_cpu, brs_cpu);
 
+DEFINE_STATIC_KEY_FALSE(amd_brs_key);
+
 DEFINE_STATIC_CALL_NULL(x86_pmu_nmi_enter, void (void));
 DEFINE_STATIC_CALL_NULL(x86_pmu_nmi_exit, void (void));
 DEFINE_STATIC_CALL_NULL(x86_pmu_resume, void (void));
@@ -823,11 +825,11 @@ static noinstr void amd_brs_idle(bool enter)
 }
 
 /**
- * amd_brs_active - is there a BRS event running on this CPU?
+ * __amd_brs_active - is there a BRS event running on this CPU?
  *
  * Context: any, with preemption disabled.
  */
-bool amd_brs_active(void)
+bool __amd_brs_active(void)
 {
 	return brs_event(this_cpu_ptr(&cpu_hw_events));
 }
@@ -867,13 +869,13 @@ void amd_brs_enable(struct perf_event *event)
 }
 
 /**
- * amd_brs_disarm - announce that the counter is about to be stopped
+ * __amd_brs_disarm - announce that the counter is about to be stopped
  *
  * NMIs do not start it again.
  *
  * Context: interrupts disabled, or NMI.
  */
-void amd_brs_disarm(void)
+void __amd_brs_disarm(void)
 {
 	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
 
@@ -883,14 +885,14 @@ void amd_brs_disarm(void)
 }
 
 /**
- * amd_brs_disable - turn off BRS
+ * __amd_brs_disable - turn off BRS
  *
  * Goes after amd_brs_disarm() and stopping the counter. An interrupt that is
  * being held comes at once; it does no harm.
  *
  * Context: interrupts disabled, or NMI.
  */
-void amd_brs_disable(void)
+void __amd_brs_disable(void)
 {
 	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
 
@@ -1115,8 +1117,9 @@ int __init amd_brs_init(void)
 	x86_pmu.set_period = brs_set_period;
 	x86_pmu.check_period = brs_check_period;
 
-	static_call_update(x86_pmu_nmi_enter, amd_brs_nmi_enter);
+	static_branch_enable(&amd_brs_key);
 	static_call_update(x86_pmu_nmi_exit, amd_brs_nmi_exit);
+	static_call_update(x86_pmu_nmi_enter, amd_brs_nmi_enter);
 	static_call_update(x86_pmu_resume, amd_brs_resume);
 	perf_idle_register(amd_brs_idle);
 

@@ -8,7 +8,12 @@ struct pt_regs;
 
 #ifdef CONFIG_PERF_EVENTS_AMD_BRS
 
+#include <linux/jump_label.h>
+
 extern const struct attribute_group amd_brs_events_group;
+
+/* The machine has BRS: on others nothing of it runs */
+DECLARE_STATIC_KEY_FALSE(amd_brs_key);
 
 int amd_brs_init(void);
 int amd_brs_hw_config(struct perf_event *event);
@@ -17,10 +22,28 @@ void amd_brs_reset(void);
 void amd_brs_add(struct perf_event *event);
 void amd_brs_del(struct perf_event *event);
 void amd_brs_enable(struct perf_event *event);
-void amd_brs_disarm(void);
-void amd_brs_disable(void);
-bool amd_brs_active(void);
+void __amd_brs_disarm(void);
+void __amd_brs_disable(void);
+bool __amd_brs_active(void);
 int amd_brs_handle_irq(struct pt_regs *regs);
+
+/* Also called for PMUs without BRS */
+static inline void amd_brs_disarm(void)
+{
+	if (static_branch_unlikely(&amd_brs_key))
+		__amd_brs_disarm();
+}
+
+static inline void amd_brs_disable(void)
+{
+	if (static_branch_unlikely(&amd_brs_key))
+		__amd_brs_disable();
+}
+
+static inline bool amd_brs_active(void)
+{
+	return static_branch_unlikely(&amd_brs_key) && __amd_brs_active();
+}
 
 #else
 
