@@ -861,11 +861,16 @@ void amd_brs_enable(struct perf_event *event)
 	brs->resume_ip = 0;
 	brs->idle = false;
 	brs->on = true;
-	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_ARMED);
 
-	/* From here on NMIs stop and start it */
+	/*
+	 * From here on NMIs stop BRS and start it. One that comes just now
+	 * starts it, and the counter, a little early. The other way round it
+	 * would leave BRS off behind our back.
+	 */
 	barrier();
 	brs->armed = true;
+	barrier();
+	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_ARMED);
 }
 
 /**
