@@ -922,7 +922,9 @@ void amd_brs_reset(void)
 /*
  * Coming back from suspend or hibernation. What was counted since the counter
  * was last written is gone; without this it would count up from zero and not
- * overflow in years.
+ * overflow in years. It is set here and started by the next context switch, see
+ * amd_brs_add(). By then the local APIC is back too, which would lose the
+ * interrupt of an overflow now.
  */
 static void amd_brs_resume(void)
 {
@@ -931,14 +933,14 @@ static void amd_brs_resume(void)
 	struct perf_event *event = brs_event(cpuc);
 	s64 left;
 
+	__amd_brs_disarm();
+	brs->on = false;
 	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
 	if (!event)
 		return;
 
 	left = local64_read(&event->hw.period_left);
 	brs_set_counter(brs, event, brs_distance(left), BRS_NR_EXITS);
-	amd_brs_enable(event);
-	x86_pmu_enable_event(event);
 }
 
 /**
