@@ -36,6 +36,8 @@
  *
  * - The counter is stopped before BRS and started after it. So it cannot
  *   overflow while BRS is off, which would be an interrupt without branches.
+ *   Only one that has just overflowed, and is as far from the next time as it
+ *   can be, is left running until it is set anew.
  *
  * - A capture counts only if it is complete and has nothing of an NMI's own
  *   way in or out. Otherwise it is taken again: the counter is set to overflow
@@ -72,6 +74,7 @@
 /* The counter that BRS events are tied to */
 #define BRS_PMC			0
 #define BRS_PMC_CTL		(MSR_F15H_PERF_CTL + 2 * BRS_PMC)
+#define BRS_PMC_CTR		(MSR_F15H_PERF_CTR + 2 * BRS_PMC)
 
 #define BRS_CFG_BRSMEN		BIT_ULL(2)
 #define BRS_CFG_MB1		GENMASK_ULL(4, 3)	/* must be 11b */
@@ -123,6 +126,10 @@ enum brs_exit {
  * @nmi:	off because an NMI is being handled, whose exit turns them on
  * @full:	the buffer was full when that NMI came
  * @idle:	off because the CPU is in a low power state
+ * @pair:	the event counts on two counters
+ * @start_msr:	the register by which the end of the NMI starts the counter: its
+ *		control, or the counter itself if it was not stopped
+ * @start_val:	what is written there
  * @ctl:	what starts the counter, for its control register
  * @task:	the task that was running when BRS was armed
  * @distance:	events from the last time the counter was set to its overflow
@@ -142,6 +149,9 @@ struct brs_cpu {
 	bool			nmi;
 	bool			full;
 	bool			idle;
+	bool			pair;
+	u32			start_msr;
+	u64			start_val;
 	u64			ctl;
 	struct task_struct	*task;
 	s64			distance;
@@ -287,13 +297,28 @@ static s64 brs_distance(s64 left)
 	return clamp(left - BRS_DEPTH, 1, (s64)x86_pmu.max_period - BRS_MAX_GUARD);
 }
 
+/*
+ * Is the counter left running in this NMI, to be set at its end? Not any more
+ * if the event was stopped meanwhile.
+ */
+static bool brs_runs_on(const struct brs_cpu *brs)
+{
+	return brs->nmi && brs->armed && brs->start_msr == BRS_PMC_CTR;
+}
+
 /* Let the counter of @event overflow after @distance events */
-static void brs_write_counter(struct perf_event *event, s64 distance)
+static void brs_write_counter(struct brs_cpu *brs, struct perf_event *event,
+			      s64 distance)
 {
 	struct hw_perf_event *hwc = &event->hw;
 
 	this_cpu_write(pmc_prev_left[hwc->idx], distance);
 	local64_set(&hwc->prev_count, (u64)-distance);
+
+	if (brs_runs_on(brs)) {
+		brs->start_val = (u64)-distance & x86_pmu.cntval_mask;
+		return;
+	}
 
 	brs_wrmsr(hwc->event_base, (u64)-distance & x86_pmu.cntval_mask);
 	if (is_counter_pair(hwc))
@@ -325,7 +350,7 @@ static void brs_set_counter(struct brs_cpu *brs, struct perf_event *event,
 	}
 
 	brs->distance = distance;
-	brs_write_counter(event, distance);
+	brs_write_counter(brs, event, distance);
 }
 
 /* Take @n off what @event has counted, and off what its period has advanced */
@@ -358,6 +383,24 @@ static int brs_set_period(struct perf_event *event)
 			BRS_NR_EXITS);
 	perf_event_update_userpage(event);
 	return 0;
+}
+
+/*
+ * Bring the count of @event up to date. What a counter that runs on has counted
+ * since the NMI began does not belong to it.
+ * Return: the value of the counter, when the NMI began if it runs on.
+ */
+static u64 brs_update(struct brs_cpu *brs, struct perf_event *event)
+{
+	u64 val = x86_perf_event_update(event);
+
+	if (!brs_runs_on(brs))
+		return val;
+
+	brs_uncount(event, sign_extend64(val - brs->start_val,
+					 x86_pmu.cntval_bits - 1));
+	local64_set(&event->hw.prev_count, brs->start_val);
+	return brs->start_val;
 }
 
 /*
@@ -657,8 +700,9 @@ static void brs_keep_distance(struct brs_cpu *brs, struct perf_event *event,
  * amd_brs_handle_irq - handle the PMU interrupt while a BRS event is active
  * @regs: registers at the time of the interrupt
  *
- * Handles all counters, like x86_pmu_handle_irq(). The counter of the BRS event
- * stands still meanwhile, from amd_brs_nmi_enter() to amd_brs_nmi_exit().
+ * Handles all counters, like x86_pmu_handle_irq(). From amd_brs_nmi_enter() to
+ * amd_brs_nmi_exit() the counter of the BRS event stands still, or its value at
+ * the beginning is the one that counts.
  *
  * Context: NMI.
  * Return: the number of counters that have overflowed.
@@ -689,7 +733,8 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 			continue;
 
 		event = cpuc->events[idx];
-		val = x86_perf_event_update(event);
+		val = event == brs_ev ? brs_update(brs, event) :
+					x86_perf_event_update(event);
 
 		if (val & BIT_ULL(x86_pmu.cntval_bits - 1)) {
 			if (event == brs_ev)
@@ -731,15 +776,30 @@ static __always_inline void brs_wrmsr_noinstr(u32 msr, u64 val)
 	__wrmsr(msr, (u32)val, (u32)(val >> 32));
 }
 
+static __always_inline u64 brs_rdpmc_noinstr(void)
+{
+	u32 low, high;
+
+	asm volatile("rdpmc" : "=a" (low), "=d" (high) : "c" (BRS_PMC));
+	return low | (u64)high << 32;
+}
+
 /*
- * Start BRS and its counter, in this order. A counter that does not count in
- * the kernel has not been stopped: it stands still there anyway.
+ * Does the counter have to be stopped and started in the kernel? One that does
+ * not count there stands still anyway.
  */
-static __always_inline void brs_start_noinstr(struct brs_cpu *brs)
+static __always_inline bool brs_has_to_stop(const struct brs_cpu *brs)
+{
+	return brs->ctl & ARCH_PERFMON_EVENTSEL_OS;
+}
+
+/* Start BRS and its counter, in this order */
+static __always_inline void brs_start_noinstr(struct brs_cpu *brs, u32 msr,
+					      u64 val)
 {
 	brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_ARMED);
-	if (brs->ctl & ARCH_PERFMON_EVENTSEL_OS)
-		brs_wrmsr_noinstr(BRS_PMC_CTL, brs->ctl);
+	if (brs_has_to_stop(brs))
+		brs_wrmsr_noinstr(msr, val);
 }
 
 /* Stop the counter and BRS, in this order. Return: whether the buffer is full */
@@ -747,7 +807,7 @@ static __always_inline bool brs_stop_noinstr(struct brs_cpu *brs)
 {
 	u64 cfg;
 
-	if (brs->ctl & ARCH_PERFMON_EVENTSEL_OS)
+	if (brs_has_to_stop(brs))
 		brs_wrmsr_noinstr(BRS_PMC_CTL,
 				  brs->ctl & ~ARCH_PERFMON_EVENTSEL_ENABLE);
 
@@ -762,6 +822,10 @@ static __always_inline bool brs_stop_noinstr(struct brs_cpu *brs)
  * Called at the very beginning of an NMI, any NMI. Few of its branches are ever
  * counted, and not more can get into the buffer. In particular, it cannot be
  * filled by a capture that has begun in the NMI.
+ *
+ * If the buffer is full, BRS is off by itself and the counter has overflowed a
+ * moment ago. The usual NMI is this one: to stop the counter, and to start it
+ * at the end, is then spared. Its value is to be set there instead.
  */
 static noinstr void amd_brs_nmi_enter(void)
 {
@@ -770,7 +834,16 @@ static noinstr void amd_brs_nmi_enter(void)
 	if (!brs->on)
 		return;
 
-	brs->full = brs_stop_noinstr(brs);
+	brs->start_msr = BRS_PMC_CTL;
+	brs->start_val = brs->ctl;
+	brs->full = brs_cfg_full(__rdmsr(MSR_AMD_DBG_EXTN_CFG));
+
+	if (!brs->full || !brs->armed || brs->idle || brs->pair) {
+		brs->full = brs_stop_noinstr(brs);
+	} else if (brs_has_to_stop(brs)) {
+		brs->start_msr = BRS_PMC_CTR;
+		brs->start_val = brs_rdpmc_noinstr();
+	}
 	brs->nmi = true;
 }
 
@@ -786,7 +859,7 @@ static noinstr void amd_brs_nmi_exit(void)
 
 	/* Unless the event was stopped, that is throttled, or is just about to */
 	if (brs->armed && !brs->idle)
-		brs_start_noinstr(brs);
+		brs_start_noinstr(brs, brs->start_msr, brs->start_val);
 }
 
 /*
@@ -819,7 +892,7 @@ static noinstr void amd_brs_idle(bool enter)
 		brs->resume_ip = 0;
 		brs->idle = false;
 		barrier();
-		brs_start_noinstr(brs);
+		brs_start_noinstr(brs, BRS_PMC_CTL, brs->ctl);
 	}
 	native_local_irq_restore(flags);
 }
@@ -857,6 +930,7 @@ void amd_brs_enable(struct perf_event *event)
 		memset(brs->guard, 0, sizeof(brs->guard));
 
 	brs->ctl = ctl;
+	brs->pair = is_counter_pair(&event->hw);
 	brs->task = current;
 	brs->resume_ip = 0;
 	brs->idle = false;

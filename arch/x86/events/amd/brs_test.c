@@ -745,6 +745,30 @@ static void b9_handler_is_not_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, local64_read(&m->event->hw.period_left), 0);
 }
 
+static void b9_running_counter_is_set_at_the_end_of_the_nmi(struct kunit *test)
+{
+	struct brs_model *m = test->priv;
+
+	m->ctr = 5;
+	m->brs.nmi = true;
+	m->brs.armed = true;
+	m->brs.start_msr = BRS_PMC_CTR;
+	brs_set_counter(&m->brs, m->event, 100, BRS_NR_EXITS);
+	KUNIT_EXPECT_EQ(test, m->ctr, 5);
+	KUNIT_EXPECT_EQ(test, m->brs.start_val, -100ULL & x86_pmu.cntval_mask);
+	KUNIT_EXPECT_EQ(test, local64_read(&m->event->hw.prev_count), -100);
+
+	/* Not if the event has been stopped, or the counter has */
+	m->brs.armed = false;
+	brs_set_counter(&m->brs, m->event, 100, BRS_NR_EXITS);
+	KUNIT_EXPECT_EQ(test, model_to_go(m), 100);
+
+	m->brs.armed = true;
+	m->brs.start_msr = BRS_PMC_CTL;
+	brs_set_counter(&m->brs, m->event, 200, BRS_NR_EXITS);
+	KUNIT_EXPECT_EQ(test, model_to_go(m), 200);
+}
+
 static void b9_counted_are_branches_that_start_in_the_mode(struct kunit *test)
 {
 	struct brs_model *m = test->priv;
@@ -755,6 +779,19 @@ static void b9_counted_are_branches_that_start_in_the_mode(struct kunit *test)
 
 	m->event->hw.config &= ~ARCH_PERFMON_EVENTSEL_USR;
 	KUNIT_EXPECT_EQ(test, brs_counted(m->event, m->br), 5);
+}
+
+/* CPUs that come up, with what firmware or a kernel that crashed has left */
+static void b15_cpu_starts_with_brs_off(struct kunit *test)
+{
+	struct brs_model *m = test->priv;
+
+	model_arm(m);
+	model_chain(m, USER_IP, 3);
+	preempt_disable();
+	amd_brs_reset();
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, m->cfg, BRS_CFG_OFF);
 }
 
 /* Registers of samples */
@@ -858,6 +895,7 @@ static struct kunit_case brs_test_cases[] = {
 	KUNIT_CASE(b8_saved_user_registers_are_told),
 	KUNIT_CASE(b8_kernel_threads_have_no_user_registers),
 	KUNIT_CASE(b9_handler_is_not_counted),
+	KUNIT_CASE(b9_running_counter_is_set_at_the_end_of_the_nmi),
 	KUNIT_CASE(b9_counted_are_branches_that_start_in_the_mode),
 	KUNIT_CASE(b10_way_out_of_the_nmi_is_seen),
 	KUNIT_CASE(b10_other_returns_are_not_the_way_out),
@@ -871,6 +909,7 @@ static struct kunit_case brs_test_cases[] = {
 	KUNIT_CASE(b12_what_cannot_be_decoded_is_no_certain_type),
 	KUNIT_CASE_PARAM(b12_types_that_may_be_asked_for, brs_type_gen_params),
 	KUNIT_CASE(b12_some_privilege_level_has_to_be_asked_for),
+	KUNIT_CASE(b15_cpu_starts_with_brs_off),
 	{}
 };
 
