@@ -178,6 +178,146 @@ TEST_F(attribute, b3_open_for_a_cpu)
 		close(fd);
 }
 
+/*
+ * All that has a say in whether there is an event, in all combinations.  What
+ * is refused for more than one reason may be refused for either.
+ */
+struct combination {
+	__u64 period;
+	bool freq;
+	int precise;
+	bool exclude_user, exclude_kernel, exclude_hv;
+	enum { FOR_TASK, FOR_CHILDREN, FOR_CPU, WAYS } way;
+	__u64 branches;
+};
+
+#define PLM	(PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_KERNEL | PERF_SAMPLE_BRANCH_HV)
+
+static const __u64 all_periods[] = {
+	0, 1, 16, 17, (1ULL << 63) - 1, 1ULL << 63,
+};
+
+static const struct {
+	__u64 type;
+	int expected;
+} all_branches[] = {
+	{ PERF_SAMPLE_BRANCH_ANY, 0 },
+	{ PERF_SAMPLE_BRANCH_ANY_CALL, 0 },
+	{ PERF_SAMPLE_BRANCH_ANY_RETURN, 0 },
+	{ PERF_SAMPLE_BRANCH_IND_CALL, 0 },
+	{ PERF_SAMPLE_BRANCH_IND_JUMP, 0 },
+	{ PERF_SAMPLE_BRANCH_CALL, 0 },
+	{ PERF_SAMPLE_BRANCH_COND, 0 },
+	{ PERF_SAMPLE_BRANCH_TYPE_SAVE, 0 },
+	{ PERF_SAMPLE_BRANCH_PRIV_SAVE, 0 },
+	{ PERF_SAMPLE_BRANCH_NO_FLAGS, 0 },
+	{ PERF_SAMPLE_BRANCH_NO_CYCLES, 0 },
+	{ PERF_SAMPLE_BRANCH_HW_INDEX, 0 },
+	{ PERF_SAMPLE_BRANCH_ABORT_TX, -EOPNOTSUPP },
+	{ PERF_SAMPLE_BRANCH_IN_TX, -EOPNOTSUPP },
+	{ PERF_SAMPLE_BRANCH_NO_TX, -EOPNOTSUPP },
+	{ PERF_SAMPLE_BRANCH_CALL_STACK, -EOPNOTSUPP },
+	{ 1ULL << 19, -EOPNOTSUPP },		/* event counts, of Linux 6.8 */
+	{ 1ULL << 40, -EINVAL },		/* no such type */
+	{ 0, -EINVAL },				/* a privilege level is no type */
+};
+
+static const __u64 all_levels[] = {
+	0, PERF_SAMPLE_BRANCH_USER, PERF_SAMPLE_BRANCH_KERNEL, PERF_SAMPLE_BRANCH_HV,
+};
+
+static size_t take(size_t *n, size_t choices)
+{
+	size_t choice = *n % choices;
+
+	*n /= choices;
+	return choice;
+}
+
+/* The @n-th of all, and what has to come of its branch type; false if there is none */
+static bool nth_combination(size_t n, struct combination *c, int *type_expected)
+{
+	size_t type;
+
+	c->freq = take(&n, 2);
+	c->precise = take(&n, 4);
+	c->exclude_user = take(&n, 2);
+	c->exclude_kernel = take(&n, 2);
+	c->exclude_hv = take(&n, 2);
+	c->way = take(&n, WAYS);
+	c->period = all_periods[take(&n, ARRAY_LEN(all_periods))];
+	type = take(&n, ARRAY_LEN(all_branches));
+	c->branches = all_branches[type].type | all_levels[take(&n, ARRAY_LEN(all_levels))];
+	*type_expected = all_branches[type].expected;
+	return !n;
+}
+
+/* Is @err what has to come of it? */
+static bool fits(const struct combination *c, int type_expected, int err)
+{
+	bool invalid = false, unsupported = false;
+	__u64 level = c->branches & PLM;
+
+	/* without a level among the branch types it is the event's own */
+	if (!level)
+		level = (c->exclude_user ? 0 : PERF_SAMPLE_BRANCH_USER) |
+			(c->exclude_kernel ? 0 : PERF_SAMPLE_BRANCH_KERNEL);
+
+	invalid |= c->freq || c->period <= BRS_DEPTH || c->period >> 63;
+	invalid |= type_expected == -EINVAL;
+	unsupported |= type_expected == -EOPNOTSUPP || c->precise;
+	unsupported |= !(level & (PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_KERNEL));
+
+	if (!invalid && !unsupported)
+		return !err;
+	return (invalid && err == -EINVAL) || (unsupported && err == -EOPNOTSUPP);
+}
+
+static int try_combination(const struct combination *c)
+{
+	struct perf_event_attr attr = brs_attr(c->period);
+	int fd;
+
+	attr.freq = c->freq;
+	attr.precise_ip = c->precise;
+	attr.exclude_user = c->exclude_user;
+	attr.exclude_kernel = c->exclude_kernel;
+	attr.exclude_hv = c->exclude_hv;
+	attr.inherit = c->way == FOR_CHILDREN;
+	attr.branch_sample_type = c->branches;
+	fd = c->way == FOR_CPU ? brs_try(&attr, -1, 0, -1) : brs_try(&attr, 0, -1, -1);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+TEST(b3_every_combination)
+{
+	unsigned int tried, opened = 0, wrong = 0;
+
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	if (geteuid())
+		SKIP(return, "needs root");
+	for (tried = 0;; tried++) {
+		int type_expected, err;
+		struct combination c;
+
+		if (!nth_combination(tried, &c, &type_expected))
+			break;
+		err = try_combination(&c);
+		opened += !err;
+		/* the first few tell enough */
+		if (!fits(&c, type_expected, err) && wrong++ < 5)
+			TH_LOG("combination %u, period %llu branches 0x%llx: error %d",
+			       tried, c.period, c.branches, err);
+	}
+	TH_LOG("%u combinations, %u opened, %u with the wrong result", tried, opened, wrong);
+	EXPECT_GT(opened, 100);
+	EXPECT_EQ(0, wrong);
+}
+
 /* Without a branch stack none of the rules of BRS hold for the same event. */
 TEST(b3_no_rule_without_a_stack)
 {
