@@ -3,12 +3,14 @@
  * Work for a machine that counts what the kernel does: sample a program of user
  * branches and system calls, user and kernel together, and say how many stacks
  * of how many entries that has given.  With period 0 the same without sampling.
+ * With "idle" instead of a period, sleep as often, without any event.
  *
- * usage: brs_cost_load PERIOD LOOPS
+ * usage: brs_cost_load PERIOD|idle LOOPS
  */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "brs.h"
 
@@ -24,8 +26,16 @@ int main(int argc, char **argv)
 	int err;
 
 	if (argc != 3) {
-		fprintf(stderr, "usage: brs_cost_load PERIOD LOOPS\n");
+		fprintf(stderr, "usage: brs_cost_load PERIOD|idle LOOPS\n");
 		return 2;
+	}
+	if (!strcmp(argv[1], "idle")) {
+		struct timespec shortly = { .tv_nsec = 2000000 };
+
+		for (loops = atol(argv[2]); loops > 0; loops--)
+			nanosleep(&shortly, NULL);
+		printf("stacks 0 full 0 lost 0\n");
+		return 0;
 	}
 	period = strtoull(argv[1], NULL, 0);
 	loops = atol(argv[2]);

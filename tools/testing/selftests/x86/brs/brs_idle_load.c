@@ -4,7 +4,10 @@
  * CPU was halted: sample all CPUs while two tasks on two CPUs wait for each
  * other, and let the period end everywhere around the CPUs' ways to idle.
  *
- * usage: brs_idle_load [ROUNDS]
+ * usage: brs_idle_load [ROUNDS [offline]]
+ *
+ * With "offline", another CPU than the first goes offline and comes back, five
+ * times for each period, while all are sampled.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -14,6 +17,8 @@
 #include "brs.h"
 
 #define MAX_CPUS	8
+#define TOGGLES		5
+#define ONLINE		"/sys/devices/system/cpu/cpu1/online"
 
 /* primes, so that no round of the loop keeps in step */
 static const __u64 periods[] = { 1009, 337, 101 };
@@ -21,11 +26,12 @@ static const __u64 periods[] = { 1009, 337, 101 };
 int main(int argc, char **argv)
 {
 	long rounds = argc > 1 ? atol(argv[1]) : 4000;
+	bool offline = argc > 2 && !strcmp(argv[2], "offline");
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct brs_event e[MAX_CPUS];
 	struct brs_sample s;
 	size_t i;
-	int cpu;
+	int cpu, n;
 
 	if (cpus > MAX_CPUS)
 		cpus = MAX_CPUS;
@@ -44,6 +50,14 @@ int main(int argc, char **argv)
 		}
 		if (!brs_ping_pong(0, cpus - 1, rounds))
 			return 1;
+		for (n = 0; offline && n < TOGGLES; n++) {
+			if (!brs_write_file(ONLINE, "0") || !brs_write_file(ONLINE, "1")) {
+				fprintf(stderr, "brs_idle_load: %s\n", ONLINE);
+				return 1;
+			}
+			if (!brs_ping_pong(0, cpus - 1, rounds / TOGGLES))
+				return 1;
+		}
 		for (cpu = 0; cpu < cpus; cpu++) {
 			brs_stop(&e[cpu]);
 			while (brs_next(&e[cpu], &s)) {

@@ -62,7 +62,7 @@ static struct counts record(struct __test_metadata *_metadata, struct perf_event
 	while (brs_next(&e, &s))
 		look(&s, &c);
 	brs_close(&e);
-	TH_LOG("%u samples, %u at a kernel address; %u entries: %u from and %u to kernel, %u from and %u to user",
+	TH_LOG("%u samples, %u in the kernel; %u entries, %u from and %u to kernel, %u and %u user",
 	       c.samples, c.kernel_ip, c.entries, c.kernel_from, c.kernel_to,
 	       c.user_from, c.user_to);
 	return c;

@@ -436,7 +436,8 @@ TEST_F(hotplug, b15_task_goes_on_when_its_cpu_goes)
 		ASSERT_TRUE(brs_write_file(ONLINE, "0"));
 		brs_mix(200000);
 		t = drain(&e);
-		TH_LOG("%u samples behind the CPU's end, %u exact, %u wrong", t.samples, t.exact, t.wrong);
+		TH_LOG("%u samples behind the CPU's end, %u exact, %u wrong",
+		       t.samples, t.exact, t.wrong);
 		EXPECT_GE(t.exact, 140);
 		EXPECT_EQ(0, t.wrong);
 		ASSERT_TRUE(brs_write_file(ONLINE, "1"));
@@ -647,7 +648,8 @@ TEST_F(slow_rate, b16_throttled_and_let_go_again)
 		}
 	}
 	brs_stop(&e);
-	TH_LOG("%u samples, throttled %u times", samples, (unsigned int)e.throttled);
+	TH_LOG("%u samples, %u exact, throttled %u times", samples, exact,
+	       (unsigned int)e.throttled);
 	EXPECT_GE(e.throttled, 5);
 	EXPECT_GE(e.unthrottled, 5);
 	/* there are few, and some have the kernel's tick in them */
