@@ -5,6 +5,7 @@ emulator's command line."""
 import os
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 
@@ -58,13 +59,31 @@ def busybox(arch):
     raise GuestError(f"no busybox in {root}")
 
 
+def cpio_entry(name, mode, content):
+    """One file of an archive as the kernel takes it, without owner, time and inode."""
+    name = os.fsencode(name) + b"\0"
+    numbers = (0, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name), 0)
+    head = b"070701" + b"".join(b"%08x" % n for n in numbers) + name
+    return head + b"\0" * (-len(head) % 4) + content + b"\0" * (-len(content) % 4)
+
+
 def pack(archive, root, prefix):
-    """Append the folder's contents to the initramfs, below prefix."""
-    packer = shutil.which("bsdtar")
-    if not packer:
-        raise GuestError("bsdtar is missing; run scripts/packages guest")
-    run(packer, "--format=newc", "--uid", "0", "--gid", "0",
-        "-s", f",^\\.,{prefix},S", "-cf", "-", "-C", root, ".", stdout=archive)
+    """Append the folder's contents to the initramfs, below prefix.  The same
+    contents give the same archive: two runs must not differ by it."""
+    for folder, folders, files in os.walk(root):
+        folders.sort()
+        for name in ["", *sorted(files + [f for f in folders if os.path.islink(os.path.join(folder, f))])]:
+            path = os.path.normpath(os.path.join(folder, name))
+            mode = os.lstat(path).st_mode
+            content = b""
+            if stat.S_ISLNK(mode):
+                content = os.fsencode(os.readlink(path))
+            elif stat.S_ISREG(mode):
+                with open(path, "rb") as f:
+                    content = f.read()
+            archive.write(cpio_entry(os.path.normpath(os.path.join(prefix, os.path.relpath(path, root))),
+                                     mode, content))
+    archive.write(cpio_entry("TRAILER!!!", 0, b""))
 
 
 def initramfs(arch, path, add, command):

@@ -7,9 +7,10 @@
  * For each CPU, one process of each of these kinds: computes; computes and is
  * sampled in two ways; counts while it makes system calls; starts processes;
  * samples a whole CPU; and, on POWER, takes event-based branches or, on x86,
- * records branch stacks.  At the end each kind tells what it got, and the
- * number of performance monitor interrupts that the kernel knows of is told:
- * the emulator has its own books to compare these with.
+ * records branch stacks.  At the end each kind tells what it got, with a sum
+ * over all that was in its samples, and the number of performance monitor
+ * interrupts that the kernel knows of is told: the emulator has its own books
+ * to compare these with.
  */
 
 #define _GNU_SOURCE
@@ -54,6 +55,7 @@ static const char *const names[KINDS] = {
 static volatile struct {
     bool stop;
     uint64_t got[KINDS];
+    uint64_t sums[KINDS];
     char refused[KINDS][64];
 } *shared;
 
@@ -83,21 +85,28 @@ static bool open_event(enum kind kind, struct event *event, struct perf_event_at
     return true;
 }
 
-/* Take out what has been written; returns the number of samples. */
-static uint64_t drain(struct event *event)
+/* Take out what has been written. */
+static void drain(enum kind kind, struct event *event)
 {
     char *data = (char *)event->head + sysconf(_SC_PAGESIZE);
-    uint64_t end = __atomic_load_n(&event->head->data_head, __ATOMIC_ACQUIRE), samples = 0;
+    uint64_t end = __atomic_load_n(&event->head->data_head, __ATOMIC_ACQUIRE);
+    uint64_t samples = 0, sum = 0;
 
     for (uint64_t at = event->head->data_tail; at < end; ) {
         /* records are multiples of 8 bytes: the header is in one piece */
         struct perf_event_header *header = (void *)(data + at % event->size);
 
-        samples += header->type == PERF_RECORD_SAMPLE;
+        if (header->type == PERF_RECORD_SAMPLE) {
+            samples++;
+            for (uint64_t i = 0; i < header->size; i += 8) {
+                sum = sum * 31 + *(uint64_t *)(data + (at + i) % event->size);
+            }
+        }
         at += header->size;
     }
     __atomic_store_n(&event->head->data_tail, end, __ATOMIC_RELEASE);
-    return samples;
+    __atomic_add_fetch(&shared->got[kind], samples, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&shared->sums[kind], sum, __ATOMIC_RELAXED);
 }
 
 static uint64_t __attribute__((noinline)) work(uint64_t rounds)
@@ -125,11 +134,11 @@ static void samples(enum kind kind, struct perf_event_attr *attr, int cpu)
             } else {
                 usleep(20000);
             }
-            __atomic_add_fetch(&shared->got[kind], drain(&event), __ATOMIC_RELAXED);
+            drain(kind, &event);
         }
         close(event.fd);
         /* what came between */
-        __atomic_add_fetch(&shared->got[kind], drain(&event), __ATOMIC_RELAXED);
+        drain(kind, &event);
     }
 }
 
@@ -250,6 +259,11 @@ static void run(enum kind kind, int cpu)
         attr.type = PERF_TYPE_RAW;
         attr.config = TAKEN_BRANCHES;
         attr.sample_period = 10007;
+#ifdef __powerpc64__
+        attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+        attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
+        attr.exclude_kernel = 1;
+#endif
         samples(kind, &attr, -1);
         break;
     case SAMPLES_CPU:
@@ -333,15 +347,17 @@ int main(int argc, char **argv)
             }
         }
     }
-    sleep(atoi(argv[1]));
+    printf("running\n");
+    fflush(stdout);
+    usleep(1000000 * atof(argv[1]));
     shared->stop = true;
     while (wait(&status) > 0) {
         ended_badly += status != 0;
     }
 
     for (enum kind kind = 0; kind < KINDS; kind++) {
-        printf("%s %llu %s\n", names[kind], (unsigned long long)shared->got[kind],
-               (char *)shared->refused[kind]);
+        printf("%s %llu %llx %s\n", names[kind], (unsigned long long)shared->got[kind],
+               (unsigned long long)shared->sums[kind], (char *)shared->refused[kind]);
     }
     printf("interrupts %llu\n", (unsigned long long)interrupts(INTERRUPTS));
     printf("ended_badly %d\n", ended_badly);
