@@ -39,9 +39,6 @@
 #include "ebb.h"
 #include "isa207-common.h"
 
-/* In hw_perf_event.flags of a leader: its EBBs have been armed once */
-#define EBB_ARMED	0x1
-
 /* The PMU that gives EBB; NULL where none does */
 static struct pmu *ebb_pmu __ro_after_init;
 
@@ -104,17 +101,24 @@ void ebb_save_registers(struct thread_struct *t)
 void ebb_context_switch(struct thread_struct *prev,
 			const struct thread_struct *next)
 {
+	unsigned long ebbhr, ebbrr, bescr;
+
 	if (!ebb_in_use(prev)) {
 		write_registers(next);
 		return;
 	}
 
-	ebb_save_registers(prev);
-	if (prev->ebbhr != next->ebbhr)
+	ebbhr = mfspr(SPRN_EBBHR);
+	ebbrr = mfspr(SPRN_EBBRR);
+	bescr = mfspr(SPRN_BESCR);
+	prev->ebbhr = ebbhr;
+	prev->ebbrr = ebbrr;
+	prev->bescr = bescr;
+	if (ebbhr != next->ebbhr)
 		mtspr(SPRN_EBBHR, next->ebbhr);
-	if (prev->ebbrr != next->ebbrr)
+	if (ebbrr != next->ebbrr)
 		mtspr(SPRN_EBBRR, next->ebbrr);
-	if (prev->bescr != next->bescr)
+	if (bescr != next->bescr)
 		mtspr(SPRN_BESCR, next->bescr);
 }
 
@@ -362,16 +366,24 @@ const char *ebb_refusal(const struct perf_event *event, u32 ppmu_flags)
  * @event: as for ebb_refusal()
  * @ppmu_flags: PPMU_* of the running PMU driver
  *
- * Why not is said through dynamic debug.
+ * An EBB event that may is marked as one.  Why another may not is said through
+ * dynamic debug.
  *
  * Return: 0, or -EINVAL.
  */
-int ebb_check_event(const struct perf_event *event, u32 ppmu_flags)
+int ebb_check_event(struct perf_event *event, u32 ppmu_flags)
 {
 	const char *why = ebb_refusal(event, ppmu_flags);
 
-	if (!why)
+	if (!why) {
+		if (asks_for_ebb(event))
+			event->hw.flags |= EBB_EVENT;
+		if (asks_for_ebb(event) && event == event->group_leader)
+			event->hw.flags |= EBB_LEADER;
+		if (asks_for_bhrb(event))
+			event->hw.flags |= EBB_BHRB;
 		return 0;
+	}
 
 	pr_debug("%s[%d]: event type %u config %#llx refused: %s\n",
 		 current->comm, task_pid_nr(current), event->attr.type,
@@ -385,48 +397,20 @@ static int ebb_check_sibling(struct perf_event *leader, struct perf_event *event
 	return event_is_ebb(leader) ? ebb_check_event(event, PPMU_EBB) : 0;
 }
 
-/**
- * event_is_ebb() - is this an EBB event that this PMU delivers?
- * @event: any event
- *
- * Return: true if it is.
- */
-bool event_is_ebb(const struct perf_event *event)
+/* See ebb_check_set() */
+int __ebb_check_set(struct perf_event *const *events, int n)
 {
-	return ebb_pmu && asks_for_ebb(event);
-}
-
-static bool leads_ebb(const struct perf_event *event)
-{
-	return event == event->group_leader &&
-	       event->attr.pinned && event->attr.exclusive;
-}
-
-/**
- * ebb_check_set() - may these events be on the PMU together?
- * @events: all that are to be on the PMU
- * @n: how many, at least one
- *
- * EBB events share the PMU with nobody but their own group.  Members whose
- * leader was closed are groups of their own, neither pinned nor exclusive any
- * more, and stay off.
- *
- * Return: 0, or -EAGAIN: not now.
- */
-int ebb_check_set(struct perf_event *const *events, int n)
-{
+	const struct perf_event *leader = events[0]->group_leader;
 	bool ebb = event_is_ebb(events[0]);
 	int i;
 
-	for (i = 0; i < n; i++) {
-		if (event_is_ebb(events[i]) != ebb)
-			return -EAGAIN;
-		if (ebb && (events[i]->group_leader != events[0]->group_leader ||
-			    !leads_ebb(events[i]->group_leader)))
+	for (i = 1; i < n; i++) {
+		if (event_is_ebb(events[i]) != ebb ||
+		    (ebb && events[i]->group_leader != leader))
 			return -EAGAIN;
 	}
 
-	return 0;
+	return !ebb || (leader->hw.flags & EBB_LEADER) ? 0 : -EAGAIN;
 }
 
 /*
@@ -460,10 +444,7 @@ unsigned long ebb_user_mmcr0(unsigned long live, unsigned long kernel)
  */
 unsigned long ebb_merge_mmcr0(unsigned long kernel, unsigned long user)
 {
-	unsigned long arm = kernel & user & MMCR0_PMXE;
-	unsigned long more = user & (MMCR0_FC | MMCR0_PMAO);
-
-	return (kernel & ~MMCR0_PMXE) | arm | more;
+	return (kernel & (user | ~MMCR0_PMXE)) | (user & (MMCR0_FC | MMCR0_PMAO));
 }
 
 /**
@@ -471,11 +452,13 @@ unsigned long ebb_merge_mmcr0(unsigned long kernel, unsigned long user)
  * @live: what MMCR2 holds
  * @kernel: what the kernel has asked for
  *
+ * What user mode cannot write is the kernel's.
+ *
  * Return: the FCnP bits that the kernel has not asked for.
  */
 unsigned long ebb_user_mmcr2(unsigned long live, unsigned long kernel)
 {
-	return live & MMCR2_USER_MASK & ~kernel;
+	return live & ~kernel;
 }
 
 /**
@@ -510,87 +493,40 @@ static void arm(struct perf_event *leader)
 	leader->hw.flags |= EBB_ARMED;
 }
 
-/**
- * ebb_grant() - give the PMU to the current thread if it has EBB events
- * @kernel: the PMU's settings, computed for @events
- * @events: all events on the PMU
- * @n: how many, at least one
- *
- * The BHRB becomes readable if an event asks for it, and is then cleared of what
- * others have left in it.
- *
- * Context: the PMU is stopped, interrupts disabled.
+/*
+ * Give the PMU to the current thread.  The BHRB becomes readable if an event
+ * asks for it, and is then cleared of what others have left in it.
  */
-void ebb_grant(struct mmcr_regs *kernel, struct perf_event *const *events, int n)
+static void grant(struct mmcr_regs *kernel, struct perf_event *const *events, int n)
 {
-	bool bhrb = false;
-	int i;
-
-	if (!event_is_ebb(events[0]))
-		return;
+	int i, flags = events[0]->hw.flags;
 
 	kernel->mmcr0 |= MMCR0_EBE | MMCR0_PMCC_U6;
 
-	for (i = 0; i < n; i++) {
-		bhrb |= asks_for_bhrb(events[i]);
-		if (leads_ebb(events[i]) && !(events[i]->hw.flags & EBB_ARMED))
-			arm(events[i]);
-	}
+	if (unlikely(!(flags & EBB_ARMED)))
+		arm(events[0]);
 
-	if (bhrb) {
+	for (i = 1; i < n; i++)
+		flags |= events[i]->hw.flags;
+
+	if (flags & EBB_BHRB) {
 		kernel->mmcr0 |= MMCR0_BHRBA;
 		asm volatile(PPC_CLRBHRB);
 	}
 }
 
-/**
- * ebb_withdraw() - take the PMU back
- * @kernel: the PMU's settings
- * @ppmu_flags: PPMU_* of the running PMU driver
- *
- * Does nothing where the PMU was not given away.  The caller writes MMCR0.
- * SIAR and SDAR are cleared whenever the PMU stops.
- *
- * Context: the PMU is stopped, interrupts disabled.
- */
-void ebb_withdraw(struct mmcr_regs *kernel, u32 ppmu_flags)
-{
-	if (!(kernel->mmcr0 & MMCR0_EBE))
-		return;
-
-	kernel->mmcr0 &= ~(EBB_MMCR0 | MMCR0_PMXE);
-	kernel->mmcr0 |= MMCR0_FC;
-
-	mtspr(SPRN_MMCR2, 0);
-	mtspr(SPRN_SIER, 0);
-	if (ppmu_flags & PPMU_ARCH_31) {
-		mtspr(SPRN_SIER2, 0);
-		mtspr(SPRN_SIER3, 0);
-	}
-}
-
-/**
- * ebb_suspend() - keep the user's part of the PMU while it is stopped
- * @mmcr0: what MMCR0 held before the PMU was stopped
- * @kernel: the PMU's settings
- * @ppmu_flags: PPMU_* of the running PMU driver
- *
- * Does nothing if the PMU was not the current thread's.
- *
- * Context: the PMU has just been stopped, interrupts disabled.
- */
-void ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel, u32 ppmu_flags)
+/* See ebb_suspend() */
+void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel, u32 ppmu_flags)
 {
 	struct thread_struct *t = &current->thread;
 
-	if (!(mmcr0 & MMCR0_EBE))
-		return;
-
 	t->mmcr0 = ebb_user_mmcr0(mmcr0, kernel->mmcr0);
 	t->mmcr2 = ebb_user_mmcr2(mfspr(SPRN_MMCR2), kernel->mmcr2);
+	mtspr(SPRN_MMCR2, 0);
 	t->siar = mfspr(SPRN_SIAR);
 	t->sdar = mfspr(SPRN_SDAR);
 	t->sier = mfspr(SPRN_SIER) & SIER_USER_MASK;
+	mtspr(SPRN_SIER, 0);
 	if (ppmu_flags & PPMU_ARCH_31) {
 		/*
 		 * The event codes decide about MMCR3.  Only the bits that
@@ -599,13 +535,15 @@ void ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel, u32 ppmu_f
 		t->mmcr3 = mfspr(SPRN_MMCR3) ^ kernel->mmcr3;
 		t->sier2 = mfspr(SPRN_SIER2);
 		t->sier3 = mfspr(SPRN_SIER3);
+		mtspr(SPRN_SIER2, 0);
+		mtspr(SPRN_SIER3, 0);
 	}
 }
 
 /**
- * ebb_resume() - put the user's part of the PMU back
+ * ebb_resume() - give the PMU to the current thread, with its part put back
  * @kernel: the PMU's settings
- * @events: all events on the PMU, EBB events
+ * @events: all events on the PMU, EBB events, the leader first
  * @n: how many, at least one
  * @ppmu_flags: PPMU_* of the running PMU driver
  *
@@ -619,15 +557,16 @@ unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *eve
 			 int n, u32 ppmu_flags)
 {
 	const struct thread_struct *t = &current->thread;
-	int i;
 
-	for (i = 0; i < n; i++)
-		if (leads_ebb(events[i]))
-			break;
-	if (i == n) {
-		ebb_withdraw(kernel, ppmu_flags);
+	if (unlikely(!(events[0]->hw.flags & EBB_LEADER))) {
+		kernel->mmcr0 &= ~(EBB_MMCR0 | MMCR0_PMXE);
+		kernel->mmcr0 |= MMCR0_FC;
 		return kernel->mmcr0;
 	}
+
+	/* Computed for these events just now */
+	if (!(kernel->mmcr0 & MMCR0_EBE))
+		grant(kernel, events, n);
 
 	mtspr(SPRN_MMCR2, ebb_merge_mmcr2(kernel->mmcr2, t->mmcr2));
 	mtspr(SPRN_SIAR, t->siar);
@@ -642,19 +581,11 @@ unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *eve
 	return ebb_merge_mmcr0(kernel->mmcr0, t->mmcr0);
 }
 
-/**
- * ebb_exception_unlatched() - is there an alert that BESCR does not have yet?
- *
- * An alert that has reached BESCR[PMEO] is delivered from there and moves with
- * BESCR.  One that is in MMCR0[PMAO] only depends on the PMU making the
- * exception again, which POWER8E cannot do by itself.
- *
- * Context: the PMU is stopped, interrupts disabled.
- * Return: true if there is one.
- */
-bool ebb_exception_unlatched(void)
+/* See ebb_exception_unlatched().  A leader that has not been armed yet has none. */
+bool __ebb_exception_unlatched(const struct perf_event *leader)
 {
-	return (current->thread.mmcr0 & MMCR0_PMAO) &&
+	return (leader->hw.flags & EBB_ARMED) &&
+	       (current->thread.mmcr0 & MMCR0_PMAO) &&
 	       !(mfspr(SPRN_BESCR) & BESCR_PMEO);
 }
 

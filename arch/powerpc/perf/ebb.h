@@ -6,25 +6,97 @@
 #define _POWERPC_PERF_EBB_H
 
 #include <linux/perf_event.h>
+#include <asm/cpu_has_feature.h>
+#include <asm/reg.h>
 
 #ifdef CONFIG_PPC64
 
 /* What a thread with EBB can have of MMCR0: delivery, all six PMCs, the BHRB */
 #define EBB_MMCR0	(MMCR0_EBE | MMCR0_PMCC_U6 | MMCR0_BHRBA)
 
+/* In hw_perf_event.flags */
+#define EBB_EVENT	0x1	/* the event was opened as an EBB event */
+#define EBB_LEADER	0x2	/* it was opened as the leader of a group of such */
+#define EBB_ARMED	0x4	/* a leader's: its EBBs have been armed once */
+#define EBB_BHRB	0x8	/* the event asked for the BHRB, too */
+
+/**
+ * event_is_ebb() - is this an EBB event that the PMU delivers?
+ * @event: an event of power_pmu, after ebb_check_event(); others use the same
+ *	bytes for something else
+ *
+ * Return: true if it is.
+ */
+static inline bool event_is_ebb(const struct perf_event *event)
+{
+	return event->hw.flags & EBB_EVENT;
+}
+
 void __init ebb_register(struct pmu *pmu, u32 ppmu_flags);
 
-bool event_is_ebb(const struct perf_event *event);
 const char *ebb_refusal(const struct perf_event *event, u32 ppmu_flags);
-int ebb_check_event(const struct perf_event *event, u32 ppmu_flags);
-int ebb_check_set(struct perf_event *const *events, int n);
+int ebb_check_event(struct perf_event *event, u32 ppmu_flags);
+int __ebb_check_set(struct perf_event *const *events, int n);
 
-void ebb_grant(struct mmcr_regs *kernel, struct perf_event *const *events, int n);
-void ebb_withdraw(struct mmcr_regs *kernel, u32 ppmu_flags);
-void ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel, u32 ppmu_flags);
+/**
+ * ebb_check_set() - may these events be on the PMU together?
+ * @events: all that are to be on the PMU
+ * @n: how many; none where all members of a software event's group are off
+ *
+ * EBB events share the PMU with nobody but their own group.  Members whose
+ * leader was closed are groups of their own, neither pinned nor exclusive any
+ * more, and stay off.
+ *
+ * Return: 0, or -EAGAIN: not now.
+ */
+static inline int ebb_check_set(struct perf_event *const *events, int n)
+{
+	if (n > 1)
+		return __ebb_check_set(events, n);
+
+	if (n && (events[0]->hw.flags & (EBB_EVENT | EBB_LEADER)) == EBB_EVENT)
+		return -EAGAIN;
+	return 0;
+}
+
+void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel, u32 ppmu_flags);
 unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *events,
 			 int n, u32 ppmu_flags);
-bool ebb_exception_unlatched(void);
+bool __ebb_exception_unlatched(const struct perf_event *leader);
+
+/**
+ * ebb_exception_unlatched() - is there an alert that the processor will forget?
+ * @leader: the first event on the PMU
+ *
+ * An alert that has reached BESCR[PMEO] is delivered from there and moves with
+ * BESCR.  One that is in MMCR0[PMAO] only depends on the PMU making the
+ * exception again, which POWER8E cannot do by itself.
+ *
+ * Context: the PMU is stopped, interrupts disabled, before ebb_resume().
+ * Return: true if there is one.
+ */
+static inline bool ebb_exception_unlatched(const struct perf_event *leader)
+{
+	return cpu_has_feature(CPU_FTR_PMAO_BUG) && __ebb_exception_unlatched(leader);
+}
+
+/**
+ * ebb_suspend() - take the PMU back and keep the user's part while it is stopped
+ * @mmcr0: what MMCR0 held before the PMU was stopped
+ * @kernel: the PMU's settings
+ * @ppmu_flags: PPMU_* of the running PMU driver
+ *
+ * Nothing of the user's part stays in the registers.  SIAR and SDAR are cleared
+ * whenever the PMU stops.  Does nothing if the PMU was not the current thread's.
+ *
+ * Context: the PMU has just been stopped, interrupts disabled.
+ */
+static inline void ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel,
+			       u32 ppmu_flags)
+{
+	if (unlikely(mmcr0 & MMCR0_EBE))
+		__ebb_suspend(mmcr0, kernel, ppmu_flags);
+}
 
 unsigned long ebb_user_mmcr0(unsigned long live, unsigned long kernel);
 unsigned long ebb_user_mmcr2(unsigned long live, unsigned long kernel);
@@ -36,14 +108,12 @@ unsigned long ebb_merge_mmcr2(unsigned long kernel, unsigned long user);
 #define EBB_MMCR0	0
 static inline void ebb_register(struct pmu *pmu, u32 flags) { }
 static inline bool event_is_ebb(const struct perf_event *event) { return false; }
-static inline int ebb_check_event(const struct perf_event *event, u32 flags) { return 0; }
+static inline int ebb_check_event(struct perf_event *event, u32 flags) { return 0; }
 static inline int ebb_check_set(struct perf_event *const *ev, int n) { return 0; }
-static inline void ebb_grant(struct mmcr_regs *k, struct perf_event *const *ev, int n) { }
-static inline void ebb_withdraw(struct mmcr_regs *k, u32 flags) { }
 static inline void ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *k, u32 flags) { }
 static inline unsigned long ebb_resume(struct mmcr_regs *k, struct perf_event *const *ev,
 				       int n, u32 flags) { return k->mmcr0; }
-static inline bool ebb_exception_unlatched(void) { return false; }
+static inline bool ebb_exception_unlatched(const struct perf_event *leader) { return false; }
 
 #endif
 

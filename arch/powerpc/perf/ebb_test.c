@@ -66,6 +66,14 @@ static struct perf_event *new_member(struct kunit *test, struct perf_event *lead
 	return event;
 }
 
+/* One that has been opened */
+static struct perf_event *opened(struct kunit *test, struct perf_event *event)
+{
+	KUNIT_ASSERT_EQ(test, ebb_check_event(event, PPMU_EBB), 0);
+
+	return event;
+}
+
 static struct thread_struct *new_thread(struct kunit *test)
 {
 	struct thread_struct *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
@@ -212,9 +220,11 @@ static void e15_bit_63_of_other_types_is_not_ebb(struct kunit *test)
 	struct perf_event *event = new_leader(test);
 
 	event->attr.type = PERF_TYPE_HARDWARE;
-	KUNIT_EXPECT_FALSE(test, event_is_ebb(event));
-	event->attr.type = PERF_TYPE_TRACEPOINT;
-	KUNIT_EXPECT_FALSE(test, event_is_ebb(event));
+	KUNIT_EXPECT_FALSE(test, event_is_ebb(opened(test, event)));
+	event->attr.type = PERF_TYPE_HW_CACHE;
+	KUNIT_EXPECT_FALSE(test, event_is_ebb(opened(test, event)));
+	event->attr.type = PERF_TYPE_RAW;
+	KUNIT_EXPECT_TRUE(test, event_is_ebb(opened(test, event)));
 }
 
 static void e17_driver_without_ebb_refuses(struct kunit *test)
@@ -245,13 +255,14 @@ static void e24_software_member_is_refused(struct kunit *test)
 
 static void e4_group_is_alone_on_the_pmu(struct kunit *test)
 {
-	struct perf_event *leader = new_leader(test);
-	struct perf_event *member = new_member(test, leader, CYCLES_ON_PMC1);
-	struct perf_event *other = new_leader(test);
-	struct perf_event *plain = new_event(test, CYCLES);
+	struct perf_event *leader = opened(test, new_leader(test));
+	struct perf_event *member = opened(test, new_member(test, leader, CYCLES_ON_PMC1));
+	struct perf_event *other = opened(test, new_leader(test));
+	struct perf_event *plain = opened(test, new_event(test, CYCLES));
 	struct perf_event *set[2] = { leader, member };
+	struct perf_event *none[1] = { NULL };
 
-	skip_without_ebb(test);
+	KUNIT_EXPECT_EQ(test, ebb_check_set(none, 0), 0);
 	KUNIT_EXPECT_EQ(test, ebb_check_set(set, 2), 0);
 	set[1] = other;
 	KUNIT_EXPECT_EQ(test, ebb_check_set(set, 2), -EAGAIN);
@@ -265,9 +276,11 @@ static void e4_group_is_alone_on_the_pmu(struct kunit *test)
 
 static void e25_orphan_stays_off_the_pmu(struct kunit *test)
 {
-	struct perf_event *orphan = new_event(test, CYCLES_ON_PMC1);
+	struct perf_event *leader = opened(test, new_leader(test));
+	struct perf_event *orphan = opened(test, new_member(test, leader, CYCLES_ON_PMC1));
 
-	skip_without_ebb(test);
+	/* As perf leaves it when its leader is closed */
+	orphan->group_leader = orphan;
 	KUNIT_EXPECT_EQ(test, ebb_check_set(&orphan, 1), -EAGAIN);
 }
 
@@ -357,7 +370,7 @@ static void e9_kernel_freeze_is_not_taken_for_the_users(struct kunit *test)
 static void e13_new_group_starts_armed_once(struct kunit *test)
 {
 	struct thread_struct *t = &current->thread;
-	struct perf_event *leader = new_leader(test);
+	struct perf_event *leader = opened(test, new_leader(test));
 	struct mmcr_regs kernel = { .mmcr0 = MMCR0_PMC1CE };
 	unsigned long flags, first, later, mmcr2, sdar;
 
@@ -367,12 +380,14 @@ static void e13_new_group_starts_armed_once(struct kunit *test)
 	t->mmcr0 = MMCR0_FC | MMCR0_PMAO;
 	t->mmcr2 = MMCR2_USER_MASK;
 	t->sdar = 0x1000;
-	ebb_grant(&kernel, &leader, 1);
+	ebb_resume(&kernel, &leader, 1, 0);
 	first = t->mmcr0;
 	mmcr2 = t->mmcr2;
 	sdar = t->sdar;
+	/* As when the settings are computed anew */
+	kernel.mmcr0 = MMCR0_PMC1CE;
 	t->mmcr0 = MMCR0_FC;
-	ebb_grant(&kernel, &leader, 1);
+	ebb_resume(&kernel, &leader, 1, 0);
 	later = t->mmcr0;
 	ebb_init_thread(t);
 	local_irq_restore(flags);
@@ -390,8 +405,8 @@ static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
 	struct mmcr_regs kernel = { .mmcr0 = KERNEL_ON, .mmcr2 = MMCR2_FCS(1) };
 	struct thread_struct *t = &current->thread;
 	struct thread_struct *seen = new_thread(test);
-	struct perf_event *leader = new_leader(test);
-	unsigned long flags, mmcr0, mmcr2;
+	struct perf_event *leader = opened(test, new_leader(test));
+	unsigned long flags, mmcr0, mmcr2, left;
 
 	skip_without_ebb(test);
 
@@ -410,7 +425,7 @@ static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
 	t->sier = 0;
 	ebb_suspend(mmcr0, &kernel, 0);
 	*seen = *t;
-	ebb_withdraw(&kernel, 0);
+	left = mfspr(SPRN_MMCR2) | mfspr(SPRN_SIER);
 	mtspr(SPRN_SIAR, 0);
 	mtspr(SPRN_SDAR, 0);
 	ebb_init_thread(t);
@@ -423,13 +438,14 @@ static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen->siar, 0x10002000);
 	KUNIT_EXPECT_EQ(test, seen->sdar, 0x10003000);
 	KUNIT_EXPECT_EQ(test, seen->sier & ~SIER_USER_MASK, 0);
-	KUNIT_EXPECT_EQ(test, kernel.mmcr0 & (EBB_MMCR0 | MMCR0_PMXE), 0);
+	KUNIT_EXPECT_EQ(test, left, 0);
 }
 
 static void e25_group_without_its_leader_loses_the_pmu(struct kunit *test)
 {
 	struct mmcr_regs kernel = { .mmcr0 = KERNEL_ON };
-	struct perf_event *member = new_member(test, new_leader(test), CYCLES_ON_PMC1);
+	struct perf_event *leader = opened(test, new_leader(test));
+	struct perf_event *member = opened(test, new_member(test, leader, CYCLES_ON_PMC1));
 	unsigned long flags, mmcr0;
 
 	skip_without_ebb(test);
