@@ -27,6 +27,7 @@ FIXTURE_VARIANT(rule)
 	void (*change)(struct perf_event_attr *attr);
 	enum group group;
 	bool on_cpu;
+	bool no_driver;
 };
 
 static void no_pin(struct perf_event_attr *attr)
@@ -93,6 +94,11 @@ static void software_member(struct perf_event_attr *attr)
 	attr->type = PERF_TYPE_SOFTWARE;
 	attr->config = PERF_COUNT_SW_TASK_CLOCK;
 }
+
+/* On a machine whose PMU driver knows nothing of EBB, and only there */
+FIXTURE_VARIANT_ADD(rule, driver) {
+	.words = "the PMU driver gives no EBB", .no_driver = true,
+};
 
 FIXTURE_VARIANT_ADD(rule, pinned) {
 	.words = "the group leader is not pinned", .change = no_pin,
@@ -170,7 +176,9 @@ FIXTURE_SETUP(rule)
 
 	self->kmsg = -1;
 	self->leader = -1;
-	if (!ebb_available())
+	if (variant->no_driver && ebb_available())
+		SKIP(return, "there are event based branches on this machine");
+	if (!variant->no_driver && !ebb_available())
 		SKIP(return, "no event based branches on this machine");
 	if (control("file arch/powerpc/perf/ebb.c +p\n") < 0)
 		SKIP(return, "no dynamic debug");

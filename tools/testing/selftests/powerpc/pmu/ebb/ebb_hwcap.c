@@ -36,4 +36,53 @@ TEST(e17_hwcap2_bit_is_there_only_if_ebbs_are)
 	close(fd);
 }
 
+/*
+ * The second task: what it finds in MMCR3, which has nothing of the first one's,
+ * and something of its own instead.
+ */
+static int use_mmcr3(struct parent *parent, void *arg)
+{
+	unsigned long *found = arg;
+
+	if (parent_tell(parent) || parent_wait(parent))
+		return 2;
+	if (begin(1) < 0)
+		return 3;
+	*found = ebb_mfspr(EBB_SPR_MMCR3);
+	ebb_mtspr(EBB_SPR_MMCR3, 0x5555555555555555ul);
+	return 0;
+}
+
+/* From v3.1 on EBB includes MMCR3, so a promise of EBB includes keeping it. */
+TEST(e17_promise_includes_what_v31_adds)
+{
+	unsigned long fresh, mine, *found;
+	struct child child;
+	int fd;
+
+	log_pmu(_metadata);
+	catch_ill();
+	if (!ebb_available())
+		return;		/* Nothing is promised. */
+	if (!cpu_is_v31())
+		SKIP(return, "needs ISA v3.1");
+	found = shared_memory(sizeof(*found));
+	ASSERT_NE(NULL, found);
+	ASSERT_EQ(0, bind_to(nth_cpu(0)));
+	ASSERT_EQ(0, child_start(&child, use_mmcr3, found));
+	ASSERT_EQ(0, child_heard(&child));
+	fd = begin(1);
+	ASSERT_GE(fd, 0);
+	fresh = ebb_mfspr(EBB_SPR_MMCR3);
+	ebb_mtspr(EBB_SPR_MMCR3, 0x3333333333333333ul);
+	mine = ebb_mfspr(EBB_SPR_MMCR3);
+	ASSERT_NE(fresh, mine);
+	ASSERT_EQ(0, child_go(&child));
+	EXPECT_EQ(0, child_end(&child));
+	EXPECT_EQ(fresh, *found);
+	EXPECT_EQ(mine, ebb_mfspr(EBB_SPR_MMCR3));
+	ebb_disable();
+	close(fd);
+}
+
 TEST_HARNESS_MAIN
