@@ -44,6 +44,7 @@ static int set_set(pid_t pid, int type, void *set, size_t size)
 struct script {
 	bool uses_ebb;
 	bool flows;
+	bool touches;
 	struct user_state before;
 	struct user_state after;
 	bool ran;
@@ -70,6 +71,8 @@ static int traced(struct parent *parent, void *arg)
 		}
 	}
 	raise(SIGSTOP);
+	if (script->touches)
+		ebb_mfspr(EBB_SPR_EBBHR);
 	if (script->uses_ebb && !script->flows)
 		read_state(&script->after);
 	if (script->flows) {
@@ -136,6 +139,19 @@ static bool go_on(struct child *child)
 static bool start_traced(struct child *child, struct script *script)
 {
 	return !child_start(child, traced, script) && stopped(child);
+}
+
+/* Before its first use nothing is kept for a task: seen from outside */
+TEST_F(ptrace, e12_facility_is_on_from_its_first_use)
+{
+	struct ebb_set set;
+
+	self->script->touches = true;
+	ASSERT_TRUE(start_traced(&self->child, self->script));
+	EXPECT_EQ(ENODATA, GET(self->child, NT_PPC_EBB, set));
+	ASSERT_TRUE(go_on(&self->child));
+	ASSERT_EQ(0, GET(self->child, NT_PPC_EBB, set));
+	EXPECT_EQ(0, set.ebbrr | set.ebbhr | set.bescr);
 }
 
 TEST_F(ptrace, e14_ebb_set_is_what_the_task_has)

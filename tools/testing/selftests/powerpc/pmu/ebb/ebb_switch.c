@@ -426,6 +426,54 @@ TEST(e20_pending_exception_survives_a_switch)
 	EXPECT_EQ(0, child_end(&child));
 }
 
+/*
+ * An alert that BESCR does not have yet, since PME is clear, is in MMCR0 only:
+ * this is the one that POWER8E forgets.
+ */
+static int keep_alert(struct parent *parent, void *arg)
+{
+	unsigned long bescr, mmcr0;
+	int i;
+
+	(void)arg;
+	if (begin(1) < 0)
+		return 2;
+	for (i = 0; i < ROUNDS; i++) {
+		ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_PME);
+		tally.count = 0;
+		work(PERIOD);
+		bescr = ebb_mfspr(EBB_SPR_BESCR);
+		mmcr0 = ebb_mfspr(EBB_SPR_MMCR0);
+		if ((bescr & EBB_BESCR_PMEO) || !(mmcr0 & EBB_MMCR0_PMAO))
+			return 5;
+		if (parent_tell(parent) || parent_wait(parent))
+			return 3;
+		if (tally.count)
+			return 4;
+		ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
+		work(10);
+		asm volatile("" : : : "memory");
+		if (tally.count != 1 || tally.spurious)
+			return 1;
+	}
+	return 0;
+}
+
+TEST(e20_alert_in_mmcr0_survives_a_switch)
+{
+	struct child child;
+	int i;
+
+	REQUIRE_EBB();
+	ASSERT_EQ(0, bind_to(nth_cpu(0)));
+	ASSERT_EQ(0, child_start(&child, keep_alert, NULL));
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_EQ(0, child_heard(&child));
+		ASSERT_EQ(0, child_go(&child));
+	}
+	EXPECT_EQ(0, child_end(&child));
+}
+
 static void *thread_work(void *arg)
 {
 	pthread_barrier_t *barrier = arg;
