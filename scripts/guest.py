@@ -3,6 +3,7 @@
 emulator's command line."""
 
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -104,6 +105,18 @@ def initramfs(arch, path, add, command):
                 raise GuestError(f"--add {add}: no such folder")
             pack(archive, add, "add")
     shutil.rmtree(work)
+
+
+def take_tool(name, root):
+    """Put a program of the host into a guest's folder, with its libraries, in bin/ and lib/."""
+    path = os.path.realpath(shutil.which(name))
+    shutil.copy2(path, os.path.join(root, "bin", name))
+    said = subprocess.run(["ldd", path], stdout=subprocess.PIPE, text=True, check=False).stdout
+    for library in re.findall(r"(/\S+) \(0x", said):
+        # the loader is looked for in /lib64, the others in /lib
+        place = os.path.join(root, library.replace("/usr/lib", "/lib").lstrip("/"))
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        shutil.copy2(library, place)
 
 
 def existing(path, made_by):
