@@ -135,6 +135,7 @@ class Project:
               self.room, "gitconfig")
         shutil.copytree(SCRIPTS, os.path.join(self.top, "scripts"),
                         ignore=shutil.ignore_patterns("__pycache__", "tests"))
+        shutil.copy2(os.path.join(SCRIPTS, "..", ".gitignore"), self.top)
         self.patch("topics", "powerpc-ebb\nx86-brs\nperf-tools\n")
         for topic in ("powerpc-ebb", "x86-brs", "perf-tools"):
             self.patch(f"{topic}/cover-letter", f"Subject: {topic}\nTo: list@example.org\n\nA text.\n")
