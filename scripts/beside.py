@@ -2,10 +2,13 @@
 """Run the same test programs on our kernel and on the stock kernel, and put
 the results side by side, row by row of the behaviours that they prove."""
 
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import typing
 
 import guest
 
@@ -21,18 +24,56 @@ def programs(which):
     return os.path.join(guest.BUILD, "programs", which)
 
 
-def in_guest(arch, folder, names, stock=False, options=(), limit=120, timeout=1200):
+def read(path):
+    """What is in a file, or nothing if there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+    except FileNotFoundError:
+        return ""
+
+
+class Ran(typing.NamedTuple):
+    """A command that has run in a guest."""
+
+    status: int    # that of scripts/boot
+    output: str    # what the command said on its standard output
+    console: str   # what the kernel said
+    cpus: list     # the emulator's counters, a dictionary for each CPU
+
+    @property
+    def sums(self):
+        """The counters of all CPUs together."""
+        return {name: sum(cpu[name] for cpu in self.cpus) for name in (self.cpus or [{}])[0] if name != "cpu"}
+
+
+def boot(arch, *command, stock=False, options=(), emulator="", insns=False, name=None):
+    """Run a command in a guest, with options of scripts/boot and arguments of
+    the emulator; insns has it count instructions where it does not anyway.
+    build/boot/NAME, by default that of the test, keeps what the guest leaves."""
+    kept = os.path.join(guest.BUILD, "boot", name or os.path.basename(sys.argv[0]))
+    if insns:
+        # on for all statistics if it is on for one
+        path = os.path.join(kept, "insns.json").replace(",", ",,")
+        emulator += " " + "-object " + shlex.quote(f"pmu-stats,id=insns,path={path},insns=on")
+    env = {**os.environ, "BOOT_DIR": kept, "QEMU_ARGS": f"{os.environ.get('QEMU_ARGS', '')} {emulator}"}
+    done = subprocess.run([os.path.join(guest.TOP, "scripts", "boot"), arch, *(["--stock"] if stock else []), *options,
+                           "--", *command], env=env, stdout=subprocess.PIPE, text=True, errors="replace", check=False)
+    counters = read(os.path.join(kept, "pmu.json"))
+    return Ran(done.returncode, done.stdout, read(os.path.join(kept, "console.log")),
+               json.loads(counters)["cpus"] if counters else [])
+
+
+def in_guest(arch, folder, names, options=(), limit=120, timeout=1200, **more):
     """Run the programs one after the other in one guest, each within limit
-    seconds.  Returns the guest's status and {program: (lines, exit status)};
+    seconds.  Returns what boot() does and {program: (lines, exit status)};
     the exit status is 137 if the program had to be ended, None if it never did."""
     script = "cd /add; for p in \"$@\"; do echo \"@ $p\"; timeout -s KILL %d ./$p 2>&1; echo \"@ $p $?\"; done" % limit
-    command = [os.path.join(guest.TOP, "scripts", "boot"), arch, *(["--stock"] if stock else []),
-               "--add", folder, "--timeout", str(timeout), *options,
-               "--", "sh", "-c", script, "run", *names]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, errors="replace", check=False)
+    done = boot(arch, "sh", "-c", script, "run", *names,
+                options=["--add", folder, "--timeout", str(timeout), *options], **more)
     ran = {name: ([], None) for name in names}
     lines = []
-    for line in done.stdout.splitlines():
+    for line in done.output.splitlines():
         words = line.split()
         if words[:1] == ["@"]:
             if len(words) == 2:
@@ -45,15 +86,21 @@ def in_guest(arch, folder, names, stock=False, options=(), limit=120, timeout=12
         if status == 137:
             print(f"  {name} did not end within {limit} s")
         elif status is None:
-            print(f"  {name} did not end: the guest's status was {done.returncode}")
+            print(f"  {name} did not end: the guest's status was {done.status}")
     sys.stdout.flush()
-    return done.returncode, ran
+    return done, ran
 
 
 def run(arch, folder, names, figures=None, **options):
+    """As run_and_count(), but returns the results alone."""
+    return run_and_count(arch, folder, names, figures, **options)[0]
+
+
+def run_and_count(arch, folder, names, figures=None, **options):
     """Run programs that print KTAP, see in_guest(); returns {test name: pass,
-    FAIL or skip}, and puts what the tests logged into figures, by name."""
-    status, ran = in_guest(arch, folder, names, **options)
+    FAIL or skip} and the emulator's counters, and puts what the tests logged
+    into figures, by name."""
+    done, ran = in_guest(arch, folder, names, **options)
     results = {}
     for program, (lines, ended) in ran.items():
         logged = []
@@ -69,9 +116,9 @@ def run(arch, folder, names, figures=None, **options):
             logged = []
         if ended in (None, 137):
             results[program] = "FAIL"
-    if status == 125:
+    if done.status == 125:
         results["kernel_log_is_clean"] = "FAIL"
-    return results
+    return results, done.sums
 
 
 def row_of(name):
