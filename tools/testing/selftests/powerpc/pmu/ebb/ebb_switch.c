@@ -410,20 +410,27 @@ TEST(e21_pending_exception_stays_with_its_task)
 	ebb_disable();
 }
 
-/* POWER8E forgets a pending exception when the PMU stops; the kernel helps. */
-TEST(e20_pending_exception_survives_a_switch)
+/* Each round of @keep takes us off the only CPU once and puts us back on. */
+static void switch_each_round(struct __test_metadata *_metadata,
+			      int (*keep)(struct parent *parent, void *arg))
 {
 	struct child child;
 	int i;
 
 	REQUIRE_EBB();
 	ASSERT_EQ(0, bind_to(nth_cpu(0)));
-	ASSERT_EQ(0, child_start(&child, keep_pending, NULL));
+	ASSERT_EQ(0, child_start(&child, keep, NULL));
 	for (i = 0; i < ROUNDS; i++) {
 		ASSERT_EQ(0, child_heard(&child));
 		ASSERT_EQ(0, child_go(&child));
 	}
 	EXPECT_EQ(0, child_end(&child));
+}
+
+/* POWER8E forgets a pending exception when the PMU stops; the kernel helps. */
+TEST(e20_pending_exception_survives_a_switch)
+{
+	switch_each_round(_metadata, keep_pending);
 }
 
 /*
@@ -461,17 +468,7 @@ static int keep_alert(struct parent *parent, void *arg)
 
 TEST(e20_alert_in_mmcr0_survives_a_switch)
 {
-	struct child child;
-	int i;
-
-	REQUIRE_EBB();
-	ASSERT_EQ(0, bind_to(nth_cpu(0)));
-	ASSERT_EQ(0, child_start(&child, keep_alert, NULL));
-	for (i = 0; i < ROUNDS; i++) {
-		ASSERT_EQ(0, child_heard(&child));
-		ASSERT_EQ(0, child_go(&child));
-	}
-	EXPECT_EQ(0, child_end(&child));
+	switch_each_round(_metadata, keep_alert);
 }
 
 static void *thread_work(void *arg)
