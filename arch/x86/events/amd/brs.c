@@ -43,6 +43,13 @@
  *   way in or out. Otherwise it is taken again: the counter is set to overflow
  *   soon, and what it has counted still belongs to the period. So the kernel's
  *   own doings neither show up in the stacks nor make them short.
+ *
+ * - The interrupted code makes progress. While the counter may be running, NMIs
+ *   stop it (brs_cpu.on), and it is started again together with BRS only: the
+ *   next interrupt comes 16 branches past the overflow, of which some are behind
+ *   the end of the NMI. Whatever breaks this in spite of all, interrupts without
+ *   a sample count for throttling as well, so that the CPU does not get lost in
+ *   NMIs.
  */
 #define pr_fmt(fmt) "amd_brs: " fmt
 
@@ -121,7 +128,7 @@ enum brs_exit {
 
 /**
  * struct brs_cpu - BRS on one CPU
- * @on:		BRS may be on, and so has to be turned off in NMIs
+ * @on:		BRS and the counter may be on, and have to be turned off in NMIs
  * @armed:	BRS and the counter are on, but for an NMI or a low power state
  * @nmi:	off because an NMI is being handled, whose exit turns them on
  * @full:	the buffer was full when that NMI came
@@ -572,6 +579,17 @@ static struct pt_regs *brs_user_regs(struct pt_regs *regs, struct pt_regs *copy,
 }
 
 /*
+ * @event has had its share of interrupts: stop it until the next tick. From
+ * then on there are @distance events to the overflow, and no NMI in between.
+ */
+static void brs_throttle(struct brs_cpu *brs, struct perf_event *event,
+			 s64 distance)
+{
+	x86_pmu_stop(event, 0);
+	brs_set_counter(brs, event, distance, BRS_NR_EXITS);
+}
+
+/*
  * Take what is due again, and soon, @resume being as for
  * brs_set_counter(). Nothing is counted off the period; it only must not look
  * like one that has just begun.
@@ -579,13 +597,18 @@ static struct pt_regs *brs_user_regs(struct pt_regs *regs, struct pt_regs *copy,
 static void brs_retake(struct brs_cpu *brs, struct perf_event *event,
 		       enum brs_exit resume)
 {
+	/* In a loop, not at the same place time and again */
+	s64 distance = BRS_RETAKE_DISTANCE + brs->retakes;
 	struct hw_perf_event *hwc = &event->hw;
 
 	if (!local64_read(&hwc->period_left))
 		local64_set(&hwc->period_left, -1);
 
-	/* In a loop, not at the same place time and again */
-	brs_set_counter(brs, event, BRS_RETAKE_DISTANCE + brs->retakes, resume);
+	brs_set_counter(brs, event, distance, resume);
+
+	/* It is an interrupt, with a sample or not */
+	if (perf_event_account_interrupt(event))
+		brs_throttle(brs, event, distance);
 }
 
 /*
@@ -602,6 +625,7 @@ static void brs_overflow(struct brs_cpu *brs, struct perf_event *event,
 	unsigned int nr = BRS_DEPTH, exit;
 	struct perf_sample_data data;
 	struct pt_regs user_regs;
+	int throttle;
 	s64 left;
 
 	/* A period longer than what the counter can hold? */
@@ -660,16 +684,16 @@ static void brs_overflow(struct brs_cpu *brs, struct perf_event *event,
 	brs_set_counter(brs, event, brs_distance(left), resume);
 	perf_event_update_userpage(event);
 
-	if (!regs)
-		return;
-
-	perf_sample_data_init(&data, 0, event->hw.last_period);
-	perf_sample_save_brstack(&data, event, &cpuc->lbr_stack, NULL);
-
-	if (perf_event_overflow(event, &data, regs)) {
-		x86_pmu_stop(event, 0);
-		brs_set_counter(brs, event, brs_distance(left), BRS_NR_EXITS);
+	if (regs) {
+		perf_sample_data_init(&data, 0, event->hw.last_period);
+		perf_sample_save_brstack(&data, event, &cpuc->lbr_stack, NULL);
+		throttle = perf_event_overflow(event, &data, regs);
+	} else {
+		throttle = perf_event_account_interrupt(event);
 	}
+
+	if (throttle)
+		brs_throttle(brs, event, brs_distance(left));
 
 	return;
 
@@ -1008,7 +1032,6 @@ static void amd_brs_resume(void)
 	s64 left;
 
 	__amd_brs_disarm();
-	brs->on = false;
 	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
 	if (!event)
 		return;

@@ -6,12 +6,16 @@
  */
 #include <kunit/test.h>
 #include <linux/slab.h>
+#include <linux/timekeeping.h>
 
 /* A return from interrupt that brs_is_iret() knows, of the user entry code */
 extern u8 native_irq_return_iret[];
 
 #define USER_IP		0x401000UL
 #define KERNEL_IP	0xffffffff81000000UL
+
+/* What core perf sets hw_perf_event.interrupts to */
+#define THROTTLED	(~0ULL)
 
 struct brs_model {
 	u64			cfg;
@@ -128,6 +132,7 @@ static int brs_test_init(struct kunit *test)
 			   ARCH_PERFMON_EVENTSEL_USR |
 			   ARCH_PERFMON_EVENTSEL_OS;
 	event->hw.event_base = MSR_F15H_PERF_CTR;
+	event->clock = ktime_get_mono_fast_ns;
 	m->event = event;
 	test->priv = m;
 
@@ -589,6 +594,29 @@ static void b11_retake_survives_a_restart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, model_to_go(m), 1);
 }
 
+static void b11_retakes_count_for_throttling(struct kunit *test)
+{
+	struct brs_model *m = test->priv;
+	struct hw_perf_event *hwc = &m->event->hw;
+	u64 limit = sysctl_perf_event_sample_rate / HZ + 2, n;
+
+	local64_set(&hwc->period_left, 7);
+
+	/* All within one tick */
+	scoped_guard(irqsave) {
+		for (n = 0; n < limit && hwc->interrupts != THROTTLED; n++)
+			brs_retake(&m->brs, m->event, BRS_EXIT_KERNEL);
+	}
+
+	KUNIT_EXPECT_EQ(test, hwc->interrupts, THROTTLED);
+
+	/* Nothing is allowed for an NMI's way out when it is let go again */
+	m->brs.exit_len[BRS_EXIT_KERNEL] = 9;
+	brs_throttle(&m->brs, m->event, 20);
+	KUNIT_EXPECT_EQ(test, model_to_go(m), 20);
+	KUNIT_EXPECT_EQ(test, m->brs.uncount, 0);
+}
+
 static void b11_other_nmi_is_seen(struct kunit *test)
 {
 	struct brs_model *m = test->priv;
@@ -904,6 +932,7 @@ static struct kunit_case brs_test_cases[] = {
 	KUNIT_CASE(b10_near_overflow_is_kept_away_from_the_way_out),
 	KUNIT_CASE(b11_retake_is_due_soon),
 	KUNIT_CASE(b11_retake_survives_a_restart),
+	KUNIT_CASE(b11_retakes_count_for_throttling),
 	KUNIT_CASE(b11_other_nmi_is_seen),
 	KUNIT_CASE(b12_types_are_decoded),
 	KUNIT_CASE(b12_what_cannot_be_decoded_is_no_certain_type),
