@@ -56,6 +56,15 @@ void brs_stop(struct brs_event *event);
 bool brs_next(struct brs_event *event, struct brs_sample *sample);
 __u64 brs_count(int fd);
 
+/* What there is of samples */
+struct brs_tally {
+	unsigned long samples, empty, full;
+	unsigned long exact;	/* full ones of brs_mix() alone */
+	unsigned long wrong;	/* of brs_mix() alone, but not as that runs */
+};
+
+void brs_drain(struct brs_event *event, struct brs_tally *tally);
+
 /* Code whose taken branches are known, see brs_code.S */
 struct brs_known {
 	__u64 from, to;
@@ -95,12 +104,16 @@ static inline bool brs_within(__u64 address, const char *start, const char *end)
 bool brs_symbols_load(void);
 const char *brs_symbol(__u64 address);
 bool brs_symbol_has(__u64 address, const char *const *words);
+const char *brs_nmi_function(const struct brs_sample *sample);
 
 /* Files below /proc and /sys */
 bool brs_read_file(const char *path, char *text, size_t size);
 bool brs_write_file(const char *path, const char *text);
 void brs_pin(int cpu);
 bool brs_ping_pong(int cpu, int partner_cpu, long rounds);
+
+/* Interrupts of the performance counters so far, on all CPUs */
+unsigned long brs_interrupts(void);
 
 /* The sysctls that limit how often may be sampled, and how to put them back */
 struct brs_limits {

@@ -58,27 +58,12 @@ static bool fork_some(char *self)
 	return good;
 }
 
-struct sums {
-	unsigned long samples, full, empty;
-};
-
-static void drain(struct brs_event *e, struct sums *sums)
-{
-	struct brs_sample s;
-
-	while (brs_next(e, &s)) {
-		sums->samples++;
-		sums->full += s.nr == BRS_DEPTH;
-		sums->empty += !s.nr;
-	}
-}
-
 int main(int argc, char **argv)
 {
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN), cpu, err;
 	struct brs_event e[MAX_CPUS], inherited;
 	unsigned long rounds = 0;
-	struct sums sums = {};
+	struct brs_tally sums = {};
 	long end;
 
 	if (argc != 2) {
@@ -118,8 +103,8 @@ int main(int argc, char **argv)
 				brs_start(&e[0]);
 			}
 			for (cpu = 0; cpu < cpus; cpu++)
-				drain(&e[cpu], &sums);
-			drain(&inherited, &sums);
+				brs_drain(&e[cpu], &sums);
+			brs_drain(&inherited, &sums);
 		}
 		if (rounds % 5 == 4)
 			brs_write_file(ONLINE, "0");

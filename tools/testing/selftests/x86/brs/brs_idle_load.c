@@ -29,14 +29,13 @@ int main(int argc, char **argv)
 	bool offline = argc > 2 && !strcmp(argv[2], "offline");
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct brs_event e[MAX_CPUS];
-	struct brs_sample s;
 	size_t i;
 	int cpu, n;
 
 	if (cpus > MAX_CPUS)
 		cpus = MAX_CPUS;
 	for (i = 0; i < ARRAY_LEN(periods); i++) {
-		unsigned int samples = 0, full = 0;
+		struct brs_tally t = {};
 
 		for (cpu = 0; cpu < cpus; cpu++) {
 			struct perf_event_attr attr = brs_attr(periods[i]);
@@ -60,14 +59,11 @@ int main(int argc, char **argv)
 		}
 		for (cpu = 0; cpu < cpus; cpu++) {
 			brs_stop(&e[cpu]);
-			while (brs_next(&e[cpu], &s)) {
-				samples++;
-				full += s.nr == BRS_DEPTH;
-			}
+			brs_drain(&e[cpu], &t);
 			brs_close(&e[cpu]);
 		}
-		printf("period %llu: %u stacks, %u of them full\n",
-		       periods[i], samples, full);
+		printf("period %llu: %lu stacks, %lu of them full\n",
+		       periods[i], t.samples, t.full);
 	}
 	return 0;
 }

@@ -228,6 +228,22 @@ int brs_mix_breaks(const struct brs_sample *s)
 	return breaks;
 }
 
+/* Read all samples there are, and add them to @tally */
+void brs_drain(struct brs_event *event, struct brs_tally *tally)
+{
+	struct brs_sample s;
+
+	while (brs_next(event, &s)) {
+		int breaks = brs_mix_breaks(&s);
+
+		tally->samples++;
+		tally->empty += !s.nr;
+		tally->full += s.nr == BRS_DEPTH;
+		tally->exact += !breaks && s.nr == BRS_DEPTH;
+		tally->wrong += breaks > 0;
+	}
+}
+
 static struct symbol {
 	__u64 start;
 	char *name;
@@ -299,6 +315,26 @@ bool brs_symbol_has(__u64 address, const char *const *words)
 	return false;
 }
 
+/*
+ * The name of a function in the stack that only an NMI runs, on its way in or
+ * out or in the handler of the performance monitor; NULL if there is none.
+ */
+const char *brs_nmi_function(const struct brs_sample *s)
+{
+	static const char *const words[] = {
+		"nmi", "paranoid_entry", "paranoid_exit", "error_entry_nmi", "pmu_handle_irq",
+		"perf_event_overflow", "perf_event_output", "perf_prepare_sample",
+		"perf_output_sample", NULL
+	};
+	__u64 i;
+
+	for (i = 0; i < s->nr; i++) {
+		if (brs_symbol_has(s->branch[i].from, words))
+			return brs_symbol(s->branch[i].from);
+	}
+	return NULL;
+}
+
 bool brs_read_file(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -332,6 +368,30 @@ void brs_pin(int cpu)
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);
+}
+
+unsigned long brs_interrupts(void)
+{
+	FILE *file = fopen("/proc/interrupts", "r");
+	unsigned long sum = 0;
+	char line[4096], *at, *end;
+
+	if (!file)
+		return 0;
+	while (fgets(line, sizeof(line), file)) {
+		at = strstr(line, "PMI:");
+		if (!at)
+			continue;
+		for (at += 4; ; at = end) {
+			unsigned long n = strtoul(at, &end, 10);
+
+			if (end == at)
+				break;
+			sum += n;
+		}
+	}
+	fclose(file);
+	return sum;
 }
 
 /* Send a byte back and forth, and run a little between */

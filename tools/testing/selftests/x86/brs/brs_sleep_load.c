@@ -21,28 +21,9 @@
  */
 #define EXACT	750
 
-struct tally {
-	unsigned int samples, exact, wrong;
-};
-
-static struct tally drain(struct brs_event *e)
+static void say(const char *when, const char *who, __u64 count, const struct brs_tally *t)
 {
-	struct tally t = {};
-	struct brs_sample s;
-
-	while (brs_next(e, &s)) {
-		int breaks = brs_mix_breaks(&s);
-
-		t.samples++;
-		t.exact += !breaks && s.nr == BRS_DEPTH;
-		t.wrong += breaks > 0;
-	}
-	return t;
-}
-
-static void say(const char *when, const char *who, __u64 count, const struct tally *t)
-{
-	printf("%s, the %s event | %llu | %u | %u\n", when, who,
+	printf("%s, the %s event | %llu | %lu | %lu\n", when, who,
 	       (unsigned long long)count, t->samples, t->exact);
 }
 
@@ -55,11 +36,11 @@ static bool record(struct brs_event e[2], const char *when)
 
 	for (i = 0; i < 2; i++) {
 		__u64 before = brs_count(e[i].fd), count;
-		struct tally t;
+		struct brs_tally t = {};
 
 		brs_mix(100000);
 		count = brs_count(e[i].fd) - before;
-		t = drain(&e[i]);
+		brs_drain(&e[i], &t);
 		say(when, who[i], count, &t);
 		good &= t.exact >= EXACT && !t.wrong && count >= 799999;
 		/* the task's turn is over: one counter is all there is */
@@ -76,7 +57,7 @@ int main(void)
 	struct perf_event_attr attr = brs_attr(1009);
 	struct brs_limits saved;
 	struct brs_event e[2];
-	struct tally t;
+	struct brs_tally before = {}, t = {};
 	__u64 count;
 	bool good;
 	int i;
@@ -105,10 +86,10 @@ int main(void)
 		return 3;
 	}
 	brs_pin(0);
-	drain(&e[1]);
+	brs_drain(&e[1], &before);
 	count = brs_count(e[1].fd);
 	brs_mix(100000);
-	t = drain(&e[1]);
+	brs_drain(&e[1], &t);
 	say("after, not started anew", "CPU's", brs_count(e[1].fd) - count, &t);
 	good &= t.exact >= EXACT && !t.wrong;
 

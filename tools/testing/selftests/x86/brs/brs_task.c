@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -41,31 +42,19 @@ static struct times read_times(int fd)
 	return t;
 }
 
-struct tally {
-	unsigned int samples, full, exact, wrong;
-};
-
-/* What there is of samples of brs_mix() */
-static struct tally drain(struct brs_event *e)
+/* The samples since the last time */
+static struct brs_tally drain(struct brs_event *e)
 {
-	struct tally t = {};
-	struct brs_sample s;
+	struct brs_tally t = {};
 
-	while (brs_next(e, &s)) {
-		int breaks = brs_mix_breaks(&s);
-
-		t.samples++;
-		t.full += s.nr == BRS_DEPTH;
-		t.exact += !breaks && s.nr == BRS_DEPTH;
-		t.wrong += breaks > 0;
-	}
+	brs_drain(e, &t);
 	return t;
 }
 
 TEST(b4_two_events_take_turns)
 {
 	struct perf_event_attr attr1 = brs_attr(10007), attr2 = brs_attr(20011);
-	struct tally all1 = {}, all2 = {}, t;
+	struct brs_tally all1 = {}, all2 = {};
 	struct times t1, t2;
 	struct brs_event e1, e2;
 	int round;
@@ -83,20 +72,14 @@ TEST(b4_two_events_take_turns)
 	/* until both have had the counter for a while */
 	for (round = 0; round < 400 && (all1.exact < 100 || all2.exact < 100); round++) {
 		brs_mix(50000);
-		t = drain(&e1);
-		all1.exact += t.exact;
-		all1.samples += t.samples;
-		all1.wrong += t.wrong;
-		t = drain(&e2);
-		all2.exact += t.exact;
-		all2.samples += t.samples;
-		all2.wrong += t.wrong;
+		brs_drain(&e1, &all1);
+		brs_drain(&e2, &all2);
 	}
 	brs_stop(&e1);
 	brs_stop(&e2);
 	t1 = read_times(e1.fd);
 	t2 = read_times(e2.fd);
-	TH_LOG("%u and %u samples, %u and %u exact, %u and %u wrong", all1.samples, all2.samples,
+	TH_LOG("%lu and %lu samples, %lu and %lu exact, %lu and %lu wrong", all1.samples, all2.samples,
 	       all1.exact, all2.exact, all1.wrong, all2.wrong);
 	EXPECT_GE(all1.exact, 100);
 	EXPECT_GE(all2.exact, 100);
@@ -114,7 +97,7 @@ TEST(b4_two_sessions_on_two_cpus)
 {
 	struct perf_event_attr attr = brs_attr(10007);
 	struct brs_event e[2];
-	struct tally t;
+	struct brs_tally t;
 	int cpu;
 
 	if (!brs_present())
@@ -143,7 +126,7 @@ TEST(b4_two_sessions_on_two_cpus)
 	for (cpu = 0; cpu < 2; cpu++) {
 		brs_stop(&e[cpu]);
 		t = drain(&e[cpu]);
-		TH_LOG("CPU %d: %u samples, %u exact, %u wrong", cpu, t.samples, t.exact, t.wrong);
+		TH_LOG("CPU %d: %lu samples, %lu exact, %lu wrong", cpu, t.samples, t.exact, t.wrong);
 		EXPECT_GE(t.exact, 300);
 		EXPECT_EQ(0, t.wrong);
 		brs_close(&e[cpu]);
@@ -362,7 +345,7 @@ TEST(b14_cpu_and_task_events_together)
 {
 	struct perf_event_attr attr = brs_attr(1009);
 	struct brs_event task, cpu;
-	struct tally t;
+	struct brs_tally t;
 	int i;
 
 	if (!brs_present())
@@ -419,7 +402,7 @@ TEST_F(hotplug, b15_task_goes_on_when_its_cpu_goes)
 {
 	struct perf_event_attr attr = brs_attr(10007);
 	struct brs_event e;
-	struct tally t;
+	struct brs_tally t;
 	int round;
 
 	attr.exclude_kernel = 1;
@@ -436,7 +419,7 @@ TEST_F(hotplug, b15_task_goes_on_when_its_cpu_goes)
 		ASSERT_TRUE(brs_write_file(ONLINE, "0"));
 		brs_mix(200000);
 		t = drain(&e);
-		TH_LOG("%u samples behind the CPU's end, %u exact, %u wrong",
+		TH_LOG("%lu samples behind the CPU's end, %lu exact, %lu wrong",
 		       t.samples, t.exact, t.wrong);
 		EXPECT_GE(t.exact, 140);
 		EXPECT_EQ(0, t.wrong);
@@ -450,7 +433,7 @@ TEST_F(hotplug, b15_cpu_event_ends_with_its_cpu)
 {
 	struct perf_event_attr attr = brs_attr(10007);
 	struct brs_event before, after;
-	struct tally t;
+	struct brs_tally t;
 
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&before, &attr, -1, SIBLING_CPU, 256));
@@ -479,7 +462,7 @@ TEST_F(hotplug, b15_going_while_both_cpus_record)
 {
 	struct perf_event_attr attr = brs_attr(337);
 	struct brs_event e[2];
-	struct tally t;
+	struct brs_tally t;
 	int cpu, round;
 
 	for (cpu = 0; cpu < 2; cpu++) {
@@ -495,7 +478,7 @@ TEST_F(hotplug, b15_going_while_both_cpus_record)
 	}
 	brs_stop(&e[0]);
 	t = drain(&e[0]);
-	TH_LOG("%u samples, %u full", t.samples, t.full);
+	TH_LOG("%lu samples, %lu full", t.samples, t.full);
 	EXPECT_GE(t.samples, 500);
 	EXPECT_GE(t.full * 100, t.samples * 99);
 	brs_close(&e[0]);
@@ -606,6 +589,9 @@ TEST(b16_inherited_by_children)
 	brs_close(&e);
 }
 
+#define SLOW_RATE	2000
+#define SLOW_ROUNDS	20
+
 FIXTURE(slow_rate)
 {
 	struct brs_limits limits;
@@ -613,12 +599,15 @@ FIXTURE(slow_rate)
 
 FIXTURE_SETUP(slow_rate)
 {
+	char rate[16];
+
 	memset(&self->limits, 0, sizeof(self->limits));
 	if (!brs_present())
 		SKIP(return, "no BRS on this machine");
 	if (geteuid())
 		SKIP(return, "needs root");
-	ASSERT_TRUE(brs_limits_rate(&self->limits, "2000"));
+	snprintf(rate, sizeof(rate), "%d", SLOW_RATE);
+	ASSERT_TRUE(brs_limits_rate(&self->limits, rate));
 }
 
 FIXTURE_TEARDOWN(slow_rate)
@@ -626,34 +615,60 @@ FIXTURE_TEARDOWN(slow_rate)
 	brs_limits_restore(&self->limits);
 }
 
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
 TEST_F(slow_rate, b16_throttled_and_let_go_again)
 {
-	struct perf_event_attr attr = brs_attr(101);
-	unsigned int samples = 0, exact = 0;
-	struct brs_sample s;
+	struct perf_event_attr attr = brs_attr(101), all = attr;
+	struct brs_tally t = {};
 	struct brs_event e;
-	int round;
+	__u64 branches;
+	double took;
+	int round, fd;
 
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
-	brs_start(&e);
-	for (round = 0; round < 400 && e.unthrottled < 5; round++) {
-		brs_mix(20000);
-		while (brs_next(&e, &s)) {
-			int breaks = brs_mix_breaks(&s);
+	/* counts on while the other one is stopped */
+	all.exclude_kernel = 1;
+	all.sample_period = 0;
+	all.branch_sample_type = 0;
+	all.sample_type = 0;
+	all.disabled = 0;
+	fd = brs_try(&all, 0, -1, -1);
+	ASSERT_GE(fd, 0);
 
-			EXPECT_LE(breaks, 0);
-			samples++;
-			exact += !breaks && s.nr == BRS_DEPTH;
-		}
+	branches = brs_count(fd);
+	took = seconds();
+	brs_start(&e);
+	for (round = 0; round < 2000 && e.unthrottled < SLOW_ROUNDS; round++) {
+		brs_mix(20000);
+		brs_drain(&e, &t);
 	}
 	brs_stop(&e);
-	TH_LOG("%u samples, %u exact, throttled %u times", samples, exact,
-	       (unsigned int)e.throttled);
-	EXPECT_GE(e.throttled, 5);
-	EXPECT_GE(e.unthrottled, 5);
-	/* there are few, and some have the kernel's tick in them */
-	EXPECT_GE(exact * 100, samples * 60);
+	took = seconds() - took;
+	branches = brs_count(fd) - branches;
+	brs_drain(&e, &t);
+	TH_LOG("%lu samples, %lu exact, of %llu periods in %.0f ms; throttled %u times",
+	       t.samples, t.exact, branches / 101, took * 1000, (unsigned int)e.throttled);
+	EXPECT_GE(e.throttled, SLOW_ROUNDS);
+	EXPECT_GE(e.unthrottled, SLOW_ROUNDS);
+	EXPECT_LE(e.unthrottled, e.throttled);
+
+	/* as many as allowed in each tick, which is rounded up; one more may have begun */
+	EXPECT_LE(t.samples, (took + 0.01) * SLOW_RATE * 1.1);
+	EXPECT_GE(t.samples, e.throttled);
+	EXPECT_LE(t.samples * 5, branches / 101);
+
+	/* the first one in a tick may have the way out of that in it, which is filtered out */
+	EXPECT_EQ(0, t.wrong);
+	EXPECT_GE(t.exact + e.throttled + 2, t.samples);
+	close(fd);
 	brs_close(&e);
 }
 
