@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../random.h"
+
 #define ROUNDS 4000
 #define WRITES 40       /* in a round */
 
@@ -233,34 +235,6 @@ void handle(uint64_t vector_number)
         power_off();
     }
     leave();
-}
-
-static uint64_t rnd(void)
-{
-    static uint64_t x = 88172645463325252ULL;
-
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return x;
-}
-
-static uint64_t nonsense(void)
-{
-    switch (rnd() % 6) {
-    case 0:
-        return 0;
-    case 1:
-        return ~0ULL;
-    case 2:
-        return 1ULL << (rnd() % 64);
-    case 3:
-        return 0x80000000ULL - rnd() % 64;
-    case 4:
-        return rnd() & rnd() & rnd();
-    default:
-        return rnd();
-    }
 }
 
 /* mtspr if it is a write, and mfspr */

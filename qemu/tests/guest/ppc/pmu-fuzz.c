@@ -24,35 +24,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 #include "../ktap.h"
-
-static uint64_t state;
-
-static uint64_t rnd(void)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-}
-
-/* A value with few, many or boundary bits */
-static uint64_t nonsense(void)
-{
-    switch (rnd() % 6) {
-    case 0:
-        return 0;
-    case 1:
-        return ~0ULL;
-    case 2:
-        return 1ULL << (rnd() % 64);
-    case 3:
-        return 0x80000000ULL - rnd() % 64;
-    case 4:
-        return rnd() & rnd() & rnd();
-    default:
-        return rnd();
-    }
-}
+#include "../random.h"
 
 #define REGISTERS(X)                                                    \
     X(736) X(737) X(738)                    /* SIER2, SIER3, MMCR3 */   \
@@ -168,9 +140,9 @@ int main(int argc, char **argv)
     long writes = argc > 1 ? atol(argv[1]) : 20000;
     int ended_by_signal = 0;
 
-    state = argc > 2 ? strtoull(argv[2], NULL, 0) : 0x9e3779b97f4a7c15;
-    if (!state) {
-        state = 1;
+    rnd_state = argc > 2 ? strtoull(argv[2], NULL, 0) : 0x9e3779b97f4a7c15;
+    if (!rnd_state) {
+        rnd_state = 1;
     }
     ktap_start();
 

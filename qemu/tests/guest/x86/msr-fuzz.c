@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../ktap.h"
+#include "../random.h"
 
 #define DBG_EXTN_CFG 0xc000010f
 #define PERF_CTL0    0xc0010200
@@ -22,16 +23,6 @@
 #define SAMP_BR_FROM 0xc0010300
 
 static int fd;
-
-static uint64_t random64(void)
-{
-    static uint64_t x = 88172645463325252ULL;
-
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return x;
-}
 
 static bool write_msr(uint32_t msr, uint64_t val)
 {
@@ -73,16 +64,16 @@ static void quiet(bool brs)
 
 static uint32_t random_msr(bool brs)
 {
-    switch (random64() % (brs ? 5 : 3)) {
+    switch (rnd() % (brs ? 5 : 3)) {
     case 0:
-        return 0xc0010000 + random64() % 8;
+        return 0xc0010000 + rnd() % 8;
     case 1:
     case 2:
-        return PERF_CTL0 + random64() % 16;
+        return PERF_CTL0 + rnd() % 16;
     case 3:
         return DBG_EXTN_CFG;
     default:
-        return SAMP_BR_FROM + random64() % 36;
+        return SAMP_BR_FROM + rnd() % 36;
     }
 }
 
@@ -91,16 +82,16 @@ static uint64_t random_value(void)
 {
     static const uint64_t events[] = { 0xc0, 0xc2, 0xc4, 0x76 };
 
-    switch (random64() % 5) {
+    switch (rnd() % 5) {
     case 0:
-        return random64();
+        return rnd();
     case 1:
-        return -(random64() % 100000);
+        return -(rnd() % 100000);
     case 2:
-        return (3 << 3) | (random64() & 0x070f0024);
+        return (3 << 3) | (rnd() & 0x070f0024);
     default:
         /* A kernel that is not told gets no counter interrupts. */
-        return events[random64() % 4] | (random64() & 0x30000ff0000ULL);
+        return events[rnd() % 4] | (rnd() & 0x30000ff0000ULL);
     }
 }
 
@@ -116,8 +107,8 @@ int main(int argc, char **argv)
     if (fd < 0) {
         ktap_skip_all("no /dev/cpu/0/msr");
     }
-    for (unsigned long i = 0; argc > 2 && i < strtoul(argv[2], NULL, 0); i++) {
-        random64();
+    if (argc > 2) {
+        rnd_state = strtoull(argv[2], NULL, 0) ?: 1;
     }
 
     /* Without branch sampling the register does not hold its fixed ones. */
@@ -157,7 +148,7 @@ int main(int argc, char **argv)
 
     for (unsigned long i = 0; i < writes; i++) {
         faults += !write_msr(random_msr(brs), random_value());
-        if (random64() % 8 == 0) {
+        if (rnd() % 8 == 0) {
             read_msr(random_msr(brs), &val);
         }
     }
