@@ -2,25 +2,47 @@
 /*
  * Do the PMU's state and a pending exception last?
  *
- * usage: pmu-pending [ROUNDS]
+ * usage: pmu-pending [PORT]
  *
  * An event-based exception is made pending while event-based branches are
- * off, and a loop of known length is counted.  Meanwhile ("running" is said
- * before) the machine may be saved and loaded.  Afterwards the count has to be
- * right, and the exception has to come as soon as it may.
+ * off, and a loop of known length is counted, again and again until something
+ * comes through PORT.  Meanwhile ("running" is said before) the machine may be
+ * saved and loaded.  All counts have to be right, and the exception has to
+ * come at the end, as soon as it may.
  */
 
 #define _GNU_SOURCE
 #include "pmu.h"
+#include "../until-told.h"
+
+#define ROUNDS 20000000
 
 #define PM_BRU_FIN 0x10068
 #define PM_ST_FIN 0x200f0
 
+/* Are a branch and a store counted in each round? */
+static bool counts(uint64_t rounds)
+{
+    uint64_t branches, stores, stored;
+
+    mtspr(771, 0);
+    mtspr(772, 0);
+    asm volatile("mtspr 779,%2; mtctr %1; 1: std %1,%0; bdnz 1b; mtspr 779,%3"
+                 : "=m" (stored) : "r" (rounds), "r" (0L), "r" (MMCR0_FC) : "ctr", "memory");
+    branches = (uint32_t)mfspr(771);
+    stores = (uint32_t)mfspr(772);
+    if (branches != rounds || stores != rounds) {
+        ktap_note("%llu branches and %llu stores in %llu rounds", (unsigned long long)branches,
+                  (unsigned long long)stores, (unsigned long long)rounds);
+    }
+    return branches == rounds && stores == rounds;
+}
+
 int main(int argc, char **argv)
 {
-    uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : 300000000;
     extern char pending_here[];
-    uint64_t branches, stores;
+    unsigned turns = 0;
+    bool right = true;
     int leader;
 
     ktap_start();
@@ -36,17 +58,12 @@ int main(int argc, char **argv)
     mtspr(773, 0);
 
     ktap_note("running");
-    mtspr(771, 0);
-    mtspr(772, 0);
-    asm volatile("mtspr 779,%1; mtctr %0; 1: std %0,-8(1); bdnz 1b; mtspr 779,%2"
-                 : : "r" (rounds), "r" (0L), "r" (MMCR0_FC) : "ctr", "memory");
-    branches = (uint32_t)mfspr(771);
-    stores = (uint32_t)mfspr(772);
-    if (branches != rounds || stores != rounds) {
-        ktap_note("%llu branches and %llu stores in %llu rounds", (unsigned long long)branches,
-                  (unsigned long long)stores, (unsigned long long)rounds);
-    }
-    ktap_result(branches == rounds && stores == rounds, "counts_are_right");
+    do {
+        right &= counts(ROUNDS);
+        turns++;
+    } while (!told_to_stop(argv[1]));
+    ktap_note("%u times %u rounds", turns, ROUNDS);
+    ktap_result(right, "counts_are_right");
 
     ktap_result(!ebb_count && (mfspr(806) & 1), "exception_is_still_pending");
     asm volatile("mtspr 800,%0; pending_here: nop" : : "r" (1ULL << 63) : "memory");
