@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Does HFSCR keep the PMU and event-based branches from a partition?
+ *
+ * All that runs on a machine without firmware (qemu-system-ppc64 -machine none
+ * -cpu power8 -m 16M -device loader,file=pmu-hypervisor,cpu-num=0).
+ * Instructions are executed in the privileged state of a partition, with
+ * address translation off: a POWER8, later ones have no such state without
+ * tables in memory.
+ *
+ * The machine has no terminal.  Results, KTAP, are put at address 64 KiB, for
+ * the host to read them there.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OUTPUT 0x10000
+
+#define MSR_SF (1ULL << 63)
+#define MSR_RI (1ULL << 1)
+#define GUEST_MSR (MSR_SF | MSR_RI)
+#define MMCR0_FC (1ULL << 31)
+
+#define SYSTEM_CALL 0xc00
+#define HYPERVISOR_FACILITY_UNAVAILABLE 0xf80
+
+#define mfspr(n) ({ uint64_t v_; asm volatile("mfspr %0,%1" : "=r" (v_) : "i" (n)); v_; })
+#define mtspr(n, v) asm volatile("mtspr %0,%1" : : "i" (n), "r" ((uint64_t)(v)) : "memory")
+
+enum { SPR_HFSCR = 190, SPR_HSRR0 = 314, SPR_LPCR = 318, SPR_MMCR0 = 795, SPR_BESCR = 806 };
+
+#define MFSPR(n) (31u << 26 | 3 << 21 | ((n) & 31) << 16 | (n) >> 5 << 11 | 339 << 1)
+#define MTSPR(n) (31u << 26 | 3 << 21 | ((n) & 31) << 16 | (n) >> 5 << 11 | 467 << 1)
+#define MFBHRBE 0x7c60025c      /* mfbhrbe 3,0 */
+#define CLRBHRB 0x7c00035c
+#define HYPERCALL 0x44000022    /* sc 1 */
+
+/* The facilities: the number of the bit in HFSCR is the cause, too. */
+static const struct facility {
+    const char *name;
+    unsigned bit;
+    uint32_t instructions[32];
+} facilities[] = {
+    { "hfscr_pm", 3, {
+        MFSPR(795), MTSPR(795), MFSPR(798), MTSPR(798), MFSPR(785), MTSPR(785),
+        MFSPR(786), MTSPR(786), MFSPR(784), MTSPR(784), MFSPR(796), MTSPR(796),
+        MFSPR(797), MTSPR(797), MFSPR(787), MTSPR(787), MFSPR(792), MTSPR(792),
+        /* by problem state's numbers */
+        MFSPR(779), MFSPR(771), MFSPR(768), MFSPR(780) } },
+    { "hfscr_bhrb", 4, { MFBHRBE, CLRBHRB } },
+    { "hfscr_ebb", 7, {
+        MFSPR(804), MTSPR(804), MFSPR(805), MTSPR(805), MFSPR(806), MTSPR(806),
+        MFSPR(800), MTSPR(800), MFSPR(802), MTSPR(802) } },
+};
+
+static uint32_t code[2] __attribute__((aligned(64)));
+static char *output = (char *)OUTPUT;
+static int tests;
+uint64_t saved[24];
+char stack[16384] __attribute__((aligned(16)));
+
+/*
+ * in_partition(code, msr) executes code there; the number of the interrupt
+ * that ends it comes back.
+ */
+asm(".section .head,\"ax\"\n"
+    ".globl _start\n"
+    "_start: lis 1,stack@ha; addi 1,1,stack@l; addi 1,1,16384-64\n"
+    "    lis 2,.TOC.@ha; addi 2,2,.TOC.@l\n"
+    "    bl main\n"
+    "    b .\n"
+    "in_partition: mflr 0\n"
+    "    lis 6,saved@ha; addi 6,6,saved@l\n"
+    "    std 0,0(6); std 1,8(6)\n"
+    "    .set i,14; .rept 18; std i,(i-12)*8(6); .set i,i+1; .endr\n"
+    "    mtspr 26,3; mtspr 27,4; li 3,0\n"
+    "    rfid\n"
+    /* what is copied to each vector; the instruction in the middle differs */
+    "vector: nop; li 3,0; ba interrupted\n"
+    "interrupted: lis 6,saved@ha; addi 6,6,saved@l\n"
+    "    lis 2,.TOC.@ha; addi 2,2,.TOC.@l\n"
+    "    ld 0,0(6); ld 1,8(6)\n"
+    "    .set i,14; .rept 18; ld i,(i-12)*8(6); .set i,i+1; .endr\n"
+    "    mtlr 0; blr\n"
+    ".previous");
+uint64_t in_partition(const uint32_t *code, uint64_t msr);
+extern const uint32_t vector[];
+
+static void put(const char *s)
+{
+    while (*s) {
+        *output++ = *s++;
+    }
+}
+
+static void put_hex(uint64_t n)
+{
+    for (int shift = 60; shift >= 0; shift -= 4) {
+        *output++ = "0123456789abcdef"[n >> shift & 15];
+    }
+}
+
+static void note(const char *what, uint64_t n)
+{
+    put("# ");
+    put(what);
+    put(": ");
+    put_hex(n);
+    put("\n");
+}
+
+static void result(bool ok, const char *prefix, const char *name)
+{
+    put(ok ? "ok " : "not ok ");
+    *output++ = '0' + ++tests;
+    put(" - ");
+    put(prefix);
+    put(name);
+    put("\n");
+}
+
+static uint64_t execute(uint32_t instruction)
+{
+    code[0] = instruction;
+    code[1] = HYPERCALL;
+    asm volatile("dcbst 0,%0; sync; icbi 0,%0; isync" : : "r" (code) : "memory");
+    return in_partition(code, GUEST_MSR);
+}
+
+/* With the facility: all is executed.  Without: each is refused, with the cause. */
+static void check(const struct facility *facility)
+{
+    bool with = true, without = true;
+
+    for (const uint32_t *i = facility->instructions; *i; i++) {
+        uint64_t interrupt;
+
+        mtspr(SPR_HFSCR, ~0ULL >> 8);
+        interrupt = execute(*i);
+        if (interrupt != SYSTEM_CALL) {
+            note("instruction", *i);
+            note("  with the facility ends in", interrupt);
+            with = false;
+        }
+
+        mtspr(SPR_HFSCR, ~0ULL >> 8 & ~(1ULL << facility->bit));
+        interrupt = execute(*i);
+        if (interrupt != HYPERVISOR_FACILITY_UNAVAILABLE ||
+            mfspr(SPR_HFSCR) >> 56 != facility->bit || mfspr(SPR_HSRR0) != (uintptr_t)code) {
+            note("instruction", *i);
+            note("  without the facility ends in", interrupt);
+            note("  HFSCR", mfspr(SPR_HFSCR));
+            note("  HSRR0", mfspr(SPR_HSRR0));
+            without = false;
+        }
+    }
+    result(with, facility->name, "_makes_available");
+    result(without, facility->name, "_makes_unavailable");
+}
+
+void main(void)
+{
+    put("KTAP version 1\n");
+    for (unsigned at = 0x100; at < 0x1000; at += 0x20) {
+        uint32_t *to = (uint32_t *)(uintptr_t)at;
+        asm volatile("" : "+r" (to));
+        to[0] = vector[0];
+        to[1] = vector[1] | at;
+        to[2] = vector[2];
+    }
+    asm volatile("sync; isync" : : : "memory");
+    /* This machine starts in a partition's state: a hypercall leaves it. */
+    execute(HYPERCALL);
+    mtspr(SPR_LPCR, 0);
+
+    for (unsigned i = 0; i < sizeof(facilities) / sizeof(*facilities); i++) {
+        check(&facilities[i]);
+    }
+    /* The hypervisor itself is not asked. */
+    mtspr(SPR_HFSCR, 0);
+    mtspr(SPR_BESCR, 1);
+    mtspr(SPR_MMCR0, MMCR0_FC);
+    result(mfspr(SPR_BESCR) == 1 && mfspr(SPR_MMCR0) == MMCR0_FC, "hypervisor", "_needs_no_facility");
+    put("1..");
+    *output++ = '0' + tests;
+    put("\n");
+}
