@@ -38,6 +38,7 @@
 #define FSCR_EBB     (1ULL << 7)
 #define BESCR_GE     (1ULL << 63)
 #define BESCR_PME    (1ULL << 32)
+#define BESCR_PMEO   (1ULL << 0)
 
 #define mfspr(n) ({ uint64_t v_; asm volatile("mfspr %0,%1" : "=r" (v_) : "i" (n)); v_; })
 #define mtspr(n, v) asm volatile("mtspr %0,%1" : : "i" (n), "r" ((uint64_t)(v)) : "memory")
@@ -48,7 +49,8 @@ enum {
     SPR_SIER = 784, SPR_MMCR2 = 785, SPR_MMCRA = 786,
     SPR_PMC1 = 787, SPR_PMC2, SPR_PMC3, SPR_PMC4, SPR_PMC5, SPR_PMC6,
     SPR_MMCR0 = 795, SPR_SIAR, SPR_SDAR, SPR_MMCR1,
-    SPR_BESCRR = 802, SPR_EBBHR = 804, SPR_BESCR = 806,
+    SPR_BESCRS = 800, SPR_BESCRSU, SPR_BESCRR, SPR_BESCRRU,
+    SPR_EBBHR, SPR_EBBRR, SPR_BESCR,
 };
 
 /* Everything that belongs to the PMU and to event-based branches */
@@ -259,7 +261,7 @@ static void __attribute__((noinline)) fuzz(uint64_t writes)
 
         if (n == SPR_EBBHR && rnd() % 16) {
             value = (uintptr_t)ebb_handler;
-        } else if (n == SPR_EBBHR || n == 805) {
+        } else if (n == SPR_EBBHR || n == SPR_EBBRR) {
             value |= 1ULL << 59;        /* nothing is there */
         }
         access_register(n, value, rnd() % 8);
@@ -377,6 +379,83 @@ static void reserved_bits(int model)
     calm();
 }
 
+static void bescr_numbers(void)
+{
+    bool ok;
+
+    calm();
+    mtspr(SPR_BESCRS, BESCR_GE | BESCR_PMEO);
+    mtspr(SPR_BESCRSU, BESCR_PME >> 32);
+    ok = is("set", mfspr(SPR_BESCR), BESCR_GE | BESCR_PME | BESCR_PMEO);
+    ok &= is("read by BESCRS", mfspr(SPR_BESCRS), BESCR_GE | BESCR_PME | BESCR_PMEO);
+    ok &= is("read by BESCRRU", mfspr(SPR_BESCRRU), (BESCR_GE | BESCR_PME) >> 32);
+    mtspr(SPR_BESCRRU, BESCR_PME >> 32);
+    mtspr(SPR_BESCRR, BESCR_PMEO);
+    ok &= is("reset", mfspr(SPR_BESCR), BESCR_GE);
+    result(ok, "bescr_is_set_and_reset");
+}
+
+static bool exception_is_pending(void)
+{
+    return mfspr(SPR_BESCR) & BESCR_PMEO;
+}
+
+/* Does an alert with these bits of MMCR0 and BESCR become an exception? */
+static bool raises(uint64_t mmcr0, uint64_t bescr)
+{
+    calm();
+    mtspr(SPR_BESCR, bescr);
+    mtspr(SPR_PMC1, 0x80000000);
+    mtspr(SPR_MMCR0, MMCR0_FC | MMCR0_EBE | MMCR0_PMC1CE | mmcr0);
+    return exception_is_pending();
+}
+
+static void __attribute__((noinline)) do_nothing(uint64_t unused)
+{
+    asm volatile("sc" : : : "memory");
+}
+
+/* Is the pending exception taken as soon as problem state is entered? */
+static bool is_taken(void)
+{
+    mtspr(SPR_EBBRR, 0);
+    guarded_now = true;
+    guarded(do_nothing, 0, KERNEL_MSR | MSR_EE | MSR_PR);
+    guarded_now = false;
+    return mfspr(SPR_EBBRR) == (uintptr_t)do_nothing;
+}
+
+static void event_based_exceptions(void)
+{
+    unsigned before = pmis;
+    bool ok;
+
+    ok = is("with PMAE and PME", raises(MMCR0_PMAE, BESCR_PME), true);
+    ok &= is("without PMAE", raises(0, BESCR_PME), false);
+    ok &= is("with PMAO as it is written", raises(MMCR0_PMAO, BESCR_PME), true);
+    ok &= is("without PME", raises(MMCR0_PMAE, 0), false);
+    mtspr(SPR_BESCRS, BESCR_PME);
+    ok &= is("with PME later", exception_is_pending(), true);
+    interrupts_on();
+    ok &= is("interrupts", pmis - before, 0);
+    result(ok, "alert_becomes_an_exception");
+
+    mtspr(SPR_EBBHR, ebb_handler);
+    ok = is("raised", raises(MMCR0_PMAE, BESCR_PME), true);
+    ok &= is("taken while GE is 0", is_taken(), false);
+    mtspr(SPR_BESCRS, BESCR_GE);
+    mtspr(SPR_FSCR, 0);
+    ok &= is("taken while the facility is off", is_taken(), false);
+    ok &= is("pending then", exception_is_pending(), true);
+    mtspr(SPR_FSCR, FSCR_EBB);
+    ok &= is("taken when it is on", is_taken(), true);
+    ok &= is("pending afterwards", exception_is_pending(), false);
+    ok &= is("taken again", is_taken(), false);
+    ok &= is("interrupts", pmis - before, 0);
+    result(ok, "exception_waits_until_it_may_be_taken");
+    calm();
+}
+
 /*
  * Problem state implies address translation: the program's pages, one to one,
  * in the hash table that the machine has at the start, and a segment of 256 MB
@@ -420,6 +499,8 @@ void main(void)
     result(map_program(), "maps_program");
     result(works(), "counts_before");
     reserved_bits(model);
+    bescr_numbers();
+    event_based_exceptions();
 
     for (int round = 0; round < ROUNDS; round++) {
         mtspr(SPR_EBBHR, ebb_handler);
