@@ -49,7 +49,7 @@ class Ran(typing.NamedTuple):
 
 def boot(arch, *command, stock=False, options=(), emulator="", insns=False, name=None):
     """Run a command in a guest, with options of scripts/boot and arguments of
-    the emulator; insns has it count instructions where it does not anyway.
+    the emulator; insns has it count instructions, which slows it down.
     build/boot/NAME, by default that of the test, keeps what the guest leaves."""
     kept = os.path.join(guest.BUILD, "boot", name or os.path.basename(sys.argv[0]))
     if insns:

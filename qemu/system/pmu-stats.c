@@ -49,7 +49,6 @@ typedef struct PMUStatsCPU {
 
 static QTAILQ_HEAD(, PMUStatsCPU) pmu_stats_cpus =
     QTAILQ_HEAD_INITIALIZER(pmu_stats_cpus);
-static unsigned int pmu_stats_objects;
 static unsigned int pmu_stats_insns;
 
 void pmu_stats_register(CPUState *cs, const char *const *names,
@@ -97,11 +96,6 @@ void pmu_stats_unregister(CPUState *cs)
     }
 }
 
-bool pmu_stats_enabled(void)
-{
-    return pmu_stats_objects != 0;
-}
-
 bool pmu_stats_want_insns(void)
 {
     return pmu_stats_insns != 0;
@@ -119,7 +113,6 @@ static void pmu_stats_write(PMUStats *s)
         return;
     }
     s->active = false;
-    pmu_stats_objects--;
     pmu_stats_insns -= s->insns;
     qemu_remove_exit_notifier(&s->exit);
 
@@ -167,7 +160,6 @@ static void pmu_stats_complete(UserCreatable *uc, Error **errp)
     }
 
     s->active = true;
-    pmu_stats_objects++;
     pmu_stats_insns += s->insns;
     s->exit.notify = pmu_stats_exit;
     qemu_add_exit_notifier(&s->exit);

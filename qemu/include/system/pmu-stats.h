@@ -52,19 +52,12 @@ void pmu_stats_set_refresh(CPUState *cs, void (*refresh)(CPUState *cs));
 void pmu_stats_unregister(CPUState *cs);
 
 /**
- * pmu_stats_enabled: is anybody interested in the counters?
- *
- * For counters that are not free: a model may leave them at zero while this
- * is false.  The answer is settled before the first CPU is created, unless
- * an object is added by a monitor command.
- */
-bool pmu_stats_enabled(void);
-
-/**
  * pmu_stats_want_insns: are executed instructions to be counted?
  *
- * As pmu_stats_enabled(), for the counters of executed instructions, which
- * cost most and are asked for by the object's property "insns".
+ * For counters of all that is executed, which are not free: a model may leave
+ * them at zero while this is false.  They are asked for by the object's
+ * property "insns".  The answer is settled before the first CPU is created,
+ * unless an object is added by a monitor command.
  */
 bool pmu_stats_want_insns(void);
 

@@ -303,7 +303,7 @@ static void update_limits(CPUX86State *env)
 /* Let translated code count only when somebody counts on it. */
 static void update_hflags(CPUX86State *env)
 {
-    bool active = pmu_stats_enabled() || env->amd_pmu.hold;
+    bool active = pmu_stats_want_insns() || env->amd_pmu.hold;
 
     for (int i = 0; i < AMD_PMU_COUNTERS && !active; i++) {
         Growth g;
