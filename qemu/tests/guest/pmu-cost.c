@@ -2,6 +2,8 @@
 /*
  * How fast is the emulator while its PMU is idle, and while it is not?
  *
+ * usage: pmu-cost WAY...: some of "idle", "counts" and "samples"
+ *
  * Prints the shortest time, in nanoseconds of the guest's clock, that a piece
  * of work takes: one that computes, and one that makes system calls; with no
  * event, with events that count, and with one that samples all the time.  The
@@ -12,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,6 +36,7 @@
 enum way { IDLE, COUNTS, SAMPLES, WAYS };
 
 static int events[WAYS][EVENTS];
+static bool wanted[WAYS];
 
 static int open_event(uint32_t type, uint64_t config, uint64_t period)
 {
@@ -96,20 +100,37 @@ static void (*const works[])(void) = { computes, system_calls };
 static const char *const work_names[] = { "computes", "system_calls" };
 static const char *const way_names[] = { "idle", "counts", "samples" };
 
-int main(void)
+static void open_events(void)
+{
+    if (wanted[COUNTS]) {
+        events[COUNTS][0] = open_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, 0);
+        events[COUNTS][1] = open_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 0);
+#ifdef __powerpc64__
+        events[COUNTS][2] = open_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, 0);
+#endif
+    }
+    if (wanted[SAMPLES]) {
+        events[SAMPLES][0] = open_event(PERF_TYPE_RAW, TAKEN_BRANCHES, 20011);
+    }
+}
+
+int main(int argc, char **argv)
 {
     uint64_t best[WAYS][2];
 
+    for (int i = 1; i < argc; i++) {
+        for (enum way way = 0; way < WAYS; way++) {
+            wanted[way] |= !strcmp(argv[i], way_names[way]);
+        }
+    }
     memset(best, -1, sizeof(best));
-    events[COUNTS][0] = open_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, 0);
-    events[COUNTS][1] = open_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 0);
-#ifdef __powerpc64__
-    events[COUNTS][2] = open_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, 0);
-#endif
-    events[SAMPLES][0] = open_event(PERF_TYPE_RAW, TAKEN_BRANCHES, 20011);
+    open_events();
 
     for (int turn = 0; turn < TURNS; turn++) {
         for (enum way way = 0; way < WAYS; way++) {
+            if (!wanted[way]) {
+                continue;
+            }
             switch_events(way, PERF_EVENT_IOC_ENABLE);
             for (int i = 0; i < 2; i++) {
                 uint64_t start = now(), took;
@@ -122,7 +143,7 @@ int main(void)
         }
     }
     for (enum way way = 0; way < WAYS; way++) {
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; wanted[way] && i < 2; i++) {
             printf("%s %s %llu\n", way_names[way], work_names[i], (unsigned long long)best[way][i]);
         }
     }
