@@ -21,6 +21,7 @@ class Monitor:
                 self.be_patient()
         self.socket.settimeout(patience)
         self.lines = self.socket.makefile("r", encoding="utf-8")
+        self.events = []
         self.lines.readline()
         self.ask("qmp_capabilities")
 
@@ -30,16 +31,28 @@ class Monitor:
             raise TimeoutError("the emulator does not answer")
         time.sleep(0.02)
 
-    def ask(self, command, **arguments):
-        """Returns the answer to a command; what happens meanwhile is not told."""
-        self.socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode())
+    def messages(self):
+        """What the emulator says, from now on."""
         for line in self.lines:
-            answer = json.loads(line)
-            if "error" in answer:
-                raise RuntimeError(f"{command}: {answer['error']['desc']}")
-            if "return" in answer:
-                return answer["return"]
+            yield json.loads(line)
         raise EOFError("the emulator has gone")
+
+    def ask(self, command, **arguments):
+        """Returns the answer to a command."""
+        self.socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode())
+        for message in self.messages():
+            if "error" in message:
+                raise RuntimeError(f"{command}: {message['error']['desc']}")
+            if "return" in message:
+                return message["return"]
+            self.events.append(message)
+
+    def wait_for(self, event):
+        """Wait until this has happened, if it has not before; once for each time."""
+        while event not in (message.get("event") for message in self.events):
+            self.events.append(next(self.messages()))
+        while self.events.pop(0).get("event") != event:
+            pass
 
     def migrate(self, uri):
         """Save the machine; it stands still then."""
