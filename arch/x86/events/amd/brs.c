@@ -185,14 +185,12 @@ static struct event_constraint brs_constraint __ro_after_init =
 static struct event_constraint brs_pair_constraint __ro_after_init =
 	__EVENT_CONSTRAINT(0, BIT(BRS_PMC), 0, 1, 0, PERF_X86_EVENT_PAIR);
 
+/* 32 of these make a stack, in an NMI: not the place for rdmsrl()'s tracepoint */
 static u64 brs_rdmsr(u32 msr)
 {
-	u64 val;
-
 	KUNIT_STATIC_STUB_REDIRECT(brs_rdmsr, msr);
 
-	rdmsrl(msr, val);
-	return val;
+	return __rdmsr(msr);
 }
 
 static void brs_wrmsr(u32 msr, u64 val)
@@ -250,6 +248,11 @@ static unsigned int brs_filter(struct perf_branch_entry *br, unsigned int nr,
 	unsigned int i, out = 0;
 	int type;
 
+	/* The usual case of an event for user and kernel: nothing to look for */
+	if (all && (sel & X86_BR_PLM) == X86_BR_PLM &&
+	    !(sel & (X86_BR_TYPE_SAVE | BRS_SEL_PRIV_SAVE)))
+		return nr;
+
 	for (i = 0; i < nr; i++) {
 		if (!brs_privilege_ok(&br[i], sel))
 			continue;
@@ -266,7 +269,9 @@ static unsigned int brs_filter(struct perf_branch_entry *br, unsigned int nr,
 		if (sel & BRS_SEL_PRIV_SAVE)
 			br[i].priv = kernel_ip(br[i].to) ? PERF_BR_PRIV_KERNEL :
 							   PERF_BR_PRIV_USER;
-		br[out++] = br[i];
+		if (out != i)
+			br[out] = br[i];
+		out++;
 	}
 
 	return out;
@@ -507,14 +512,15 @@ static void brs_learn_exit(struct brs_cpu *brs, struct perf_event *event,
 static unsigned int brs_counted(struct perf_event *event,
 				const struct perf_branch_entry *br)
 {
-	unsigned int i, n = 0;
+	unsigned int i, kernel = 0, n = 0;
 
-	for (i = 0; i < BRS_DEPTH; i++) {
-		if (event->hw.config & (kernel_ip(br[i].from) ?
-					ARCH_PERFMON_EVENTSEL_OS :
-					ARCH_PERFMON_EVENTSEL_USR))
-			n++;
-	}
+	for (i = 0; i < BRS_DEPTH; i++)
+		kernel += kernel_ip(br[i].from);
+
+	if (event->hw.config & ARCH_PERFMON_EVENTSEL_OS)
+		n += kernel;
+	if (event->hw.config & ARCH_PERFMON_EVENTSEL_USR)
+		n += BRS_DEPTH - kernel;
 
 	return n;
 }
