@@ -2,46 +2,43 @@
 /*
  * Work for a machine that counts what the kernel does: sample a program of user
  * branches and system calls, user and kernel together, and say how many stacks
- * of how many entries that has given.  With period 0 the same without sampling.
- * With "idle" instead of a period, sleep as often, without any event.
+ * that has given, how many of them are full, and how many of these describe the
+ * program and not the interrupt itself.  With period 0 the same without sampling.
  *
- * usage: brs_cost_load PERIOD|idle LOOPS
+ * usage: brs_cost_load PERIOD LOOPS
  */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "brs.h"
 
 int main(int argc, char **argv)
 {
-	unsigned int samples = 0, full = 0, lost = 0;
+	unsigned int samples = 0, full = 0, clean = 0;
 	struct perf_event_attr attr;
 	struct brs_limits saved;
 	struct brs_sample s;
 	struct brs_event e;
 	__u64 period;
 	long loops;
+	size_t at;
 	int err;
 
 	if (argc != 3) {
-		fprintf(stderr, "usage: brs_cost_load PERIOD|idle LOOPS\n");
+		fprintf(stderr, "usage: brs_cost_load PERIOD LOOPS\n");
 		return 2;
-	}
-	if (!strcmp(argv[1], "idle")) {
-		struct timespec shortly = { .tv_nsec = 2000000 };
-
-		for (loops = atol(argv[2]); loops > 0; loops--)
-			nanosleep(&shortly, NULL);
-		printf("stacks 0 full 0 lost 0\n");
-		return 0;
 	}
 	period = strtoull(argv[1], NULL, 0);
 	loops = atol(argv[2]);
 
 	if (!brs_limits_lift(&saved)) {
 		fprintf(stderr, "brs_cost_load: needs root\n");
+		return 1;
+	}
+	if (!brs_symbols_load()) {
+		fprintf(stderr, "brs_cost_load: /proc/kallsyms has no addresses\n");
 		return 1;
 	}
 	attr = brs_attr(period ? period : 100003);
@@ -51,6 +48,9 @@ int main(int argc, char **argv)
 		brs_limits_restore(&saved);
 		return 1;
 	}
+	/* no fault later on, when somebody counts what sampling costs */
+	for (at = 0; at < e.size; at += getpagesize())
+		(void)*((volatile char *)e.page + at);
 	if (period)
 		brs_start(&e);
 	brs_mixed_calls(loops);
@@ -59,10 +59,10 @@ int main(int argc, char **argv)
 	while (brs_next(&e, &s)) {
 		samples++;
 		full += s.nr == BRS_DEPTH;
+		clean += s.nr == BRS_DEPTH && !brs_nmi_function(&s);
 	}
-	lost = e.lost;
 	brs_close(&e);
 	brs_limits_restore(&saved);
-	printf("stacks %u full %u lost %u\n", samples, full, lost);
+	printf("stacks %u full %u clean %u lost %llu\n", samples, full, clean, e.lost);
 	return 0;
 }
