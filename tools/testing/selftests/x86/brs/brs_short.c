@@ -244,7 +244,8 @@ static struct beside_tally record_beside(struct __test_metadata *_metadata,
 	brs_drain(&e, &t.brs);
 	while (brs_next(&o, &s))
 		t.others++;
-	TH_LOG("%lu stacks, %lu full; %lu samples of the other", t.brs.samples, t.brs.full, t.others);
+	TH_LOG("%lu stacks, %lu full; %lu samples of the other",
+	       t.brs.samples, t.brs.full, t.others);
 	brs_close(&o);
 	brs_close(&e);
 	return t;
@@ -321,7 +322,8 @@ TEST_F(beside, b11_stopped_at_any_place)
 		while (brs_next(&o, &s))
 			samples++;
 		samples += o.lost;
-		TH_LOG("period %llu: %lu interrupts for %lu samples", periods[i], interrupts, samples);
+		TH_LOG("period %llu: %lu interrupts for %lu samples",
+		       periods[i], interrupts, samples);
 		brs_close(&o);
 		brs_close(&e);
 		EXPECT_GT(t.samples, 50);

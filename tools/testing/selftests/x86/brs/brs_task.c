@@ -79,8 +79,8 @@ TEST(b4_two_events_take_turns)
 	brs_stop(&e2);
 	t1 = read_times(e1.fd);
 	t2 = read_times(e2.fd);
-	TH_LOG("%lu and %lu samples, %lu and %lu exact, %lu and %lu wrong", all1.samples, all2.samples,
-	       all1.exact, all2.exact, all1.wrong, all2.wrong);
+	TH_LOG("%lu and %lu samples, %lu and %lu exact, %lu and %lu wrong",
+	       all1.samples, all2.samples, all1.exact, all2.exact, all1.wrong, all2.wrong);
 	EXPECT_GE(all1.exact, 100);
 	EXPECT_GE(all2.exact, 100);
 	EXPECT_EQ(0, all1.wrong);
@@ -126,7 +126,8 @@ TEST(b4_two_sessions_on_two_cpus)
 	for (cpu = 0; cpu < 2; cpu++) {
 		brs_stop(&e[cpu]);
 		t = drain(&e[cpu]);
-		TH_LOG("CPU %d: %lu samples, %lu exact, %lu wrong", cpu, t.samples, t.exact, t.wrong);
+		TH_LOG("CPU %d: %lu samples, %lu exact, %lu wrong",
+		       cpu, t.samples, t.exact, t.wrong);
 		EXPECT_GE(t.exact, 300);
 		EXPECT_EQ(0, t.wrong);
 		brs_close(&e[cpu]);
