@@ -234,7 +234,11 @@ int main(int argc, char **argv)
         ktap_note("%d samples, %d deep, %d right, %d with other branches",
                   seen.samples, seen.deep, seen.right, seen.strange);
         number &= seen.samples == want && !seen.lost;
-        deep &= seen.samples && seen.deep >= seen.samples - seen.strange;
+        /*
+         * One with other branches may be short, and one that an interrupt
+         * ends is short without them where the kernel filters its branches.
+         */
+        deep &= seen.samples > 20 * (seen.samples - seen.deep - seen.strange);
         right &= seen.samples && seen.right == seen.samples;
         few &= seen.samples > 4 * seen.strange;
     } while (!told_to_stop(argv[1]));
