@@ -17,18 +17,16 @@
 #include <stdint.h>
 
 #include "../random.h"
+#include "bare.h"
 
 #define ROUNDS 4000
 #define WRITES 40       /* in a round */
 
-#define MSR_SF (1ULL << 63)
 #define MSR_EE (1ULL << 15)
 #define MSR_PR (1ULL << 14)
 #define MSR_ME (1ULL << 12)
-#define MSR_RI (1ULL << 1)
 #define KERNEL_MSR (MSR_SF | MSR_ME | MSR_RI)
 
-#define MMCR0_FC     (1ULL << 31)
 #define MMCR0_FCS    (1ULL << 30)
 #define MMCR0_PMAE   (1ULL << 26)
 #define MMCR0_EBE    (1ULL << 20)
@@ -39,9 +37,6 @@
 #define BESCR_GE     (1ULL << 63)
 #define BESCR_PME    (1ULL << 32)
 #define BESCR_PMEO   (1ULL << 0)
-
-#define mfspr(n) ({ uint64_t v_; asm volatile("mfspr %0,%1" : "=r" (v_) : "i" (n)); v_; })
-#define mtspr(n, v) asm volatile("mtspr %0,%1" : : "i" (n), "r" ((uint64_t)(v)) : "memory")
 
 enum {
     SPR_DEC = 22, SPR_SRR0 = 26, SPR_SRR1 = 27, SPR_CTRL = 152, SPR_FSCR = 153,
@@ -126,7 +121,6 @@ asm(".section .head,\"ax\"\n"
     ".previous");
 void guarded(void (*function)(uint64_t), uint64_t argument, uint64_t msr);
 extern char come_back[], exception[], ebb_handler[], text_start[], text_end[], program_end[];
-extern const uint32_t vector[];
 
 static long hcall(uint64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
@@ -485,14 +479,7 @@ void main(void)
 
     put("KTAP version 1\n");
     note("a POWER", model);
-    for (unsigned at = 0x100; at < 0x3100; at += 0x20) {
-        uint32_t *to = (uint32_t *)(uintptr_t)at;
-        asm volatile("" : "+r" (to));
-        to[0] = vector[0];
-        to[1] = vector[1] | at;
-        to[2] = vector[2];
-        asm volatile("dcbst 0,%0; sync; icbi 0,%0; isync" : : "r" (to) : "memory");
-    }
+    set_vectors(0x3100);
     mtspr(SPR_DEC, 0x7fffffff);
     mtspr(SPR_FSCR, FSCR_EBB);
 

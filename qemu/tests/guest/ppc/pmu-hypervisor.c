@@ -15,18 +15,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bare.h"
+
 #define OUTPUT 0x10000
 
-#define MSR_SF (1ULL << 63)
-#define MSR_RI (1ULL << 1)
 #define GUEST_MSR (MSR_SF | MSR_RI)
-#define MMCR0_FC (1ULL << 31)
 
 #define SYSTEM_CALL 0xc00
 #define HYPERVISOR_FACILITY_UNAVAILABLE 0xf80
-
-#define mfspr(n) ({ uint64_t v_; asm volatile("mfspr %0,%1" : "=r" (v_) : "i" (n)); v_; })
-#define mtspr(n, v) asm volatile("mtspr %0,%1" : : "i" (n), "r" ((uint64_t)(v)) : "memory")
 
 enum { SPR_HFSCR = 190, SPR_HSRR0 = 314, SPR_LPCR = 318, SPR_MMCR0 = 795, SPR_BESCR = 806 };
 
@@ -85,7 +81,6 @@ asm(".section .head,\"ax\"\n"
     "    mtlr 0; blr\n"
     ".previous");
 uint64_t in_partition(const uint32_t *code, uint64_t msr);
-extern const uint32_t vector[];
 
 static void put(const char *s)
 {
@@ -162,14 +157,7 @@ static void check(const struct facility *facility)
 void main(void)
 {
     put("KTAP version 1\n");
-    for (unsigned at = 0x100; at < 0x1000; at += 0x20) {
-        uint32_t *to = (uint32_t *)(uintptr_t)at;
-        asm volatile("" : "+r" (to));
-        to[0] = vector[0];
-        to[1] = vector[1] | at;
-        to[2] = vector[2];
-    }
-    asm volatile("sync; isync" : : : "memory");
+    set_vectors(0x1000);
     /* This machine starts in a partition's state: a hypercall leaves it. */
     execute(HYPERCALL);
     mtspr(SPR_LPCR, 0);
