@@ -2,6 +2,7 @@
 """Run the same test programs on our kernel and on the stock kernel, and put
 the results side by side, row by row of the behaviours that they prove."""
 
+import itertools
 import json
 import os
 import re
@@ -16,6 +17,8 @@ RESULT = re.compile(r"^(not )?ok \d+ (?:- )?(?:global\.)?(.*?)(?:\s*# (SKIP).*)?
 # What a test of kselftest_harness.h logs, and what it logs of a failed expectation
 LOGGED = re.compile(r"^# \S+\.[ch]:\d+:\w+:(?!Expected )(.*)$")
 ROW = re.compile(r"^(?:.*\.)?([a-z]\d+)_")
+# The numbers of this test's guests
+BOOTS = itertools.count(1)
 
 
 def programs(which):
@@ -47,15 +50,15 @@ class Ran(typing.NamedTuple):
         return {name: sum(cpu[name] for cpu in self.cpus) for name in (self.cpus or [{}])[0] if name != "cpu"}
 
 
-def boot(arch, *command, stock=False, options=(), emulator="", insns=False, name=None):
+def boot(arch, *command, stock=False, options=(), emulator="", insns=False):
     """Run a command in a guest, with options of scripts/boot and arguments of
     the emulator; insns has it count instructions, which slows it down.
-    build/boot/NAME, by default that of the test, keeps what the guest leaves."""
-    kept = os.path.join(guest.BUILD, "boot", name or os.path.basename(sys.argv[0]))
+    build/boot/TEST/N keeps what the test's N-th guest leaves."""
+    kept = os.path.join(guest.BUILD, "boot", os.path.basename(sys.argv[0]), str(next(BOOTS)))
     if insns:
         # on for all statistics if it is on for one
         path = os.path.join(kept, "insns.json").replace(",", ",,")
-        emulator += " " + "-object " + shlex.quote(f"pmu-stats,id=insns,path={path},insns=on")
+        emulator += " -object " + shlex.quote(f"pmu-stats,id=insns,path={path},insns=on")
     env = {**os.environ, "BOOT_DIR": kept, "QEMU_ARGS": f"{os.environ.get('QEMU_ARGS', '')} {emulator}"}
     done = subprocess.run([os.path.join(guest.TOP, "scripts", "boot"), arch, *(["--stock"] if stock else []), *options,
                            "--", *command], env=env, stdout=subprocess.PIPE, text=True, errors="replace", check=False)
