@@ -147,6 +147,8 @@ enum brs_exit {
  *		each way out; 0 as long as none was seen
  * @guard:	the same for events other than taken branches, a lower limit
  * @retakes:	captures given up since the last sample
+ * @user_regs:	room for brs_user_regs(): on the stack it would be cleared, where
+ *		the kernel does that, in each NMI
  *
  * Belongs to its CPU. Written with interrupts disabled and by NMIs.
  */
@@ -168,6 +170,7 @@ struct brs_cpu {
 	s64			exit_len[BRS_NR_EXITS];
 	s64			guard[BRS_NR_EXITS];
 	unsigned int		retakes;
+	struct pt_regs		user_regs;
 };
 
 static DEFINE_PER_CPU(struct brs_cpu, brs_cpu);
@@ -219,7 +222,7 @@ static void brs_read(struct perf_branch_entry *br)
 
 	for (i = 0; i < BRS_DEPTH; i++, msr -= 2, br++) {
 		*br = (struct perf_branch_entry) {
-			.from	= brs_sign_extend(brs_rdmsr(msr)),
+			.from	= brs_rdmsr(msr),
 			.to	= brs_sign_extend(brs_rdmsr(msr + 1)),
 		};
 	}
@@ -433,7 +436,10 @@ static s64 brs_next_period(struct perf_event *event)
 	return left;
 }
 
-/* Has another NMI hit the capture? Then its end is the way into the NMI. */
+/*
+ * Has another NMI hit the capture? Then its end is the way into the NMI, all of
+ * it in the kernel.
+ */
 static bool brs_saw_nmi(const struct perf_branch_entry *br)
 {
 	int i;
@@ -441,6 +447,8 @@ static bool brs_saw_nmi(const struct perf_branch_entry *br)
 	for (i = 0; i < BRS_DEPTH; i++) {
 		if (br[i].to == (unsigned long)asm_exc_nmi)
 			return true;
+		if (!kernel_ip(br[i].from))
+			break;
 	}
 
 	return false;
@@ -508,19 +516,17 @@ static void brs_learn_exit(struct brs_cpu *brs, struct perf_event *event,
 	}
 }
 
-/* How many of the branches in the buffer has the counter counted? */
+/* How many of the branches in the buffer has @event, one of the kernel, counted? */
 static unsigned int brs_counted(struct perf_event *event,
 				const struct perf_branch_entry *br)
 {
-	unsigned int i, kernel = 0, n = 0;
+	unsigned int i, n = 0;
+
+	if (event->hw.config & ARCH_PERFMON_EVENTSEL_USR)
+		return BRS_DEPTH;
 
 	for (i = 0; i < BRS_DEPTH; i++)
-		kernel += kernel_ip(br[i].from);
-
-	if (event->hw.config & ARCH_PERFMON_EVENTSEL_OS)
-		n += kernel;
-	if (event->hw.config & ARCH_PERFMON_EVENTSEL_USR)
-		n += BRS_DEPTH - kernel;
+		n += kernel_ip(br[i].from);
 
 	return n;
 }
@@ -618,19 +624,18 @@ static void brs_retake(struct brs_cpu *brs, struct perf_event *event,
 }
 
 /*
- * The counter of @event has overflowed, and counted @over events since. With
- * @full set, the buffer has what came after the overflow.
+ * The counter of @event has overflowed, and counted @over events since. If the
+ * buffer is full, it has what came after the overflow. There is room for a
+ * sample at @data.
  */
 static void brs_overflow(struct brs_cpu *brs, struct perf_event *event,
-			 struct pt_regs *regs, bool full, u64 over,
-			 enum brs_exit resume)
+			 struct perf_sample_data *data, struct pt_regs *regs,
+			 u64 over, enum brs_exit resume)
 {
 	struct cpu_hw_events *cpuc = this_cpu_ptr(&cpu_hw_events);
 	struct perf_branch_entry *br = cpuc->lbr_entries;
 	u64 sel = event->hw.branch_reg.config;
 	unsigned int nr = BRS_DEPTH, exit;
-	struct perf_sample_data data;
-	struct pt_regs user_regs;
 	int throttle;
 	s64 left;
 
@@ -645,7 +650,7 @@ static void brs_overflow(struct brs_cpu *brs, struct perf_event *event,
 	 * The buffer is not full when BRS was stopped halfway, because the PMU
 	 * was, or because an NMI came that is not the one for this overflow.
 	 */
-	if (!full || brs->task != current) {
+	if (!brs->full || brs->task != current) {
 		brs_uncount(event, brs->uncount);
 		goto retake;
 	}
@@ -674,7 +679,7 @@ static void brs_overflow(struct brs_cpu *brs, struct perf_event *event,
 	}
 
 	if (event->attr.exclude_kernel && !user_mode(regs))
-		regs = brs_user_regs(regs, &user_regs, br);
+		regs = brs_user_regs(regs, &brs->user_regs, br);
 
 	nr = brs_filter(br, nr, sel);
 
@@ -691,9 +696,9 @@ static void brs_overflow(struct brs_cpu *brs, struct perf_event *event,
 	perf_event_update_userpage(event);
 
 	if (regs) {
-		perf_sample_data_init(&data, 0, event->hw.last_period);
-		perf_sample_save_brstack(&data, event, &cpuc->lbr_stack, NULL);
-		throttle = perf_event_overflow(event, &data, regs);
+		perf_sample_data_init(data, 0, event->hw.last_period);
+		perf_sample_save_brstack(data, event, &cpuc->lbr_stack, NULL);
+		throttle = perf_event_overflow(event, data, regs);
 	} else {
 		throttle = perf_event_account_interrupt(event);
 	}
@@ -746,7 +751,6 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 	struct perf_sample_data data;
 	struct perf_event *event;
 	int idx, handled = 0;
-	bool full;
 	u64 val;
 
 	/* Not if the event is about to be stopped, or the CPU to sleep */
@@ -754,7 +758,7 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 		resume = user_mode(regs) ? BRS_EXIT_USER : BRS_EXIT_KERNEL;
 
 	/* What BRS had to let go of has come without it */
-	full = brs->nmi && brs->full;
+	brs->full &= brs->nmi;
 
 	apic_write(APIC_LVTPC, APIC_DM_NMI);
 
@@ -775,7 +779,7 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 		handled++;
 
 		if (event == brs_ev) {
-			brs_overflow(brs, event, regs, full, val, resume);
+			brs_overflow(brs, event, &data, regs, val, resume);
 			continue;
 		}
 

@@ -625,6 +625,12 @@ static void b11_other_nmi_is_seen(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, brs_saw_nmi(m->br));
 	m->br[3].to = (unsigned long)asm_exc_nmi;
 	KUNIT_EXPECT_TRUE(test, brs_saw_nmi(m->br));
+
+	/* From user mode, too. What is older has been interrupted. */
+	m->br[3].from = USER_IP;
+	KUNIT_EXPECT_TRUE(test, brs_saw_nmi(m->br));
+	m->br[2].from = USER_IP;
+	KUNIT_EXPECT_FALSE(test, brs_saw_nmi(m->br));
 }
 
 /* An NMI that returns to USER_IP by @n branches, the oldest of the capture */
