@@ -17,6 +17,9 @@ RESULT = re.compile(r"^(not )?ok \d+ (?:- )?(?:global\.)?(.*?)(?:\s*# (SKIP).*)?
 # What a test of kselftest_harness.h logs, and what it logs of a failed expectation
 LOGGED = re.compile(r"^# \S+\.[ch]:\d+:\w+:(?!Expected )(.*)$")
 ROW = re.compile(r"^(?:.*\.)?([a-z]\d+)_")
+# Arguments of the emulator: time is that of the guest's instructions, so that the
+# same boot twice is the same, however busy the host is
+REPEATABLE = "-icount shift=0,sleep=off -seed 1 -rtc base=2026-01-01,clock=vm"
 # The numbers of this test's guests
 BOOTS = itertools.count(1)
 
