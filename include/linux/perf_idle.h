@@ -14,6 +14,8 @@
 
 #include <linux/jump_label.h>
 
+#include <asm/perf_idle.h>
+
 /*
  * Called with @enter set ahead of a low power state and clear behind it, on the
  * CPU in question and where RCU may not be watching: has to be noinstr.
@@ -22,7 +24,11 @@ typedef void (perf_idle_fn_t)(bool enter);
 
 DECLARE_STATIC_KEY_FALSE(perf_idle_key);
 
-void __perf_idle(bool enter);
+/*
+ * For arch_perf_idle(), which is to call this in the way that costs the code
+ * around a hook least as long as the hook is a NOP.
+ */
+void perf_idle(bool enter);
 
 /**
  * perf_idle_enter - this CPU is about to stop executing instructions
@@ -33,7 +39,7 @@ void __perf_idle(bool enter);
 static __always_inline void perf_idle_enter(void)
 {
 	if (static_branch_unlikely(&perf_idle_key))
-		__perf_idle(true);
+		arch_perf_idle(true);
 }
 
 /**
@@ -46,7 +52,7 @@ static __always_inline void perf_idle_enter(void)
 static __always_inline void perf_idle_exit(void)
 {
 	if (static_branch_unlikely(&perf_idle_key))
-		__perf_idle(false);
+		arch_perf_idle(false);
 }
 
 void perf_idle_register(perf_idle_fn_t *fn);

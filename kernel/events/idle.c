@@ -14,17 +14,19 @@
 DEFINE_STATIC_KEY_FALSE(perf_idle_key);
 EXPORT_SYMBOL_GPL(perf_idle_key);
 
-DEFINE_STATIC_CALL_NULL(perf_idle, perf_idle_fn_t);
+DEFINE_STATIC_CALL_NULL(perf_idle_fn, perf_idle_fn_t);
 
 static atomic_t perf_idle_users;
 static DEFINE_MUTEX(perf_idle_mutex);
 
-/* Out of line, so that modules which put a CPU to sleep need just one symbol */
-noinstr void __perf_idle(bool enter)
+/*
+ * Called by arch_perf_idle(). Out of line, so that modules which put a CPU to
+ * sleep need but one symbol.
+ */
+noinstr void perf_idle(bool enter)
 {
-	static_call_cond(perf_idle)(enter);
+	static_call_cond(perf_idle_fn)(enter);
 }
-EXPORT_SYMBOL_GPL(__perf_idle);
 
 /**
  * perf_idle_register - say what is to be done around low power states
@@ -37,7 +39,7 @@ EXPORT_SYMBOL_GPL(__perf_idle);
  */
 void __init perf_idle_register(perf_idle_fn_t *fn)
 {
-	static_call_update(perf_idle, fn);
+	static_call_update(perf_idle_fn, fn);
 }
 
 static void perf_idle_update(void)
