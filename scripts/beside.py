@@ -70,7 +70,7 @@ def boot(arch, *command, stock=False, options=(), emulator="", insns=False):
                json.loads(counters)["cpus"] if counters else [])
 
 
-def in_guest(arch, folder, names, options=(), limit=120, timeout=1200, **more):
+def in_guest(arch, folder, names, options=(), limit=300, timeout=1800, **more):
     """Run the programs one after the other in one guest, each within limit
     seconds.  Returns what boot() does and {program: (lines, exit status)};
     the exit status is 137 if the program had to be ended, None if it never did."""

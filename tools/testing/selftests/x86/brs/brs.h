@@ -61,6 +61,7 @@ struct brs_tally {
 	unsigned long samples, empty, full;
 	unsigned long exact;	/* full ones of brs_mix() alone */
 	unsigned long wrong;	/* of brs_mix() alone, but not as that runs */
+	unsigned long other;	/* full ones that have nothing of brs_mix() */
 };
 
 void brs_drain(struct brs_event *event, struct brs_tally *tally);

@@ -228,6 +228,17 @@ int brs_mix_breaks(const struct brs_sample *s)
 	return breaks;
 }
 
+static bool has_no_mix(const struct brs_sample *s)
+{
+	__u64 i;
+
+	for (i = 0; i < s->nr; i++) {
+		if (brs_mix_index(s->branch[i].from) >= 0)
+			return false;
+	}
+	return true;
+}
+
 /* Read all samples there are, and add them to @tally */
 void brs_drain(struct brs_event *event, struct brs_tally *tally)
 {
@@ -241,6 +252,7 @@ void brs_drain(struct brs_event *event, struct brs_tally *tally)
 		tally->full += s.nr == BRS_DEPTH;
 		tally->exact += !breaks && s.nr == BRS_DEPTH;
 		tally->wrong += breaks > 0;
+		tally->other += s.nr == BRS_DEPTH && has_no_mix(&s);
 	}
 }
 

@@ -162,7 +162,7 @@ TEST(b13_no_stack_crosses_idle)
 		ASSERT_EQ(0, brs_open(&e[cpu], &attr, -1, cpu, 4096));
 		brs_start(&e[cpu]);
 	}
-	EXPECT_TRUE(brs_ping_pong(0, 1, 3000));
+	EXPECT_TRUE(brs_ping_pong(0, 1, 1000));
 	for (cpu = 0; cpu < 2; cpu++) {
 		brs_stop(&e[cpu]);
 		while (brs_next(&e[cpu], &s)) {
@@ -204,7 +204,7 @@ TEST(b13_stacks_are_full_beside_idle)
 		ASSERT_EQ(0, brs_open(&e[cpu], &attr, -1, cpu, 1024));
 		brs_start(&e[cpu]);
 	}
-	EXPECT_TRUE(brs_ping_pong(0, 1, 3000));
+	EXPECT_TRUE(brs_ping_pong(0, 1, 1000));
 	for (cpu = 0; cpu < 2; cpu++) {
 		brs_stop(&e[cpu]);
 		while (brs_next(&e[cpu], &s)) {
@@ -655,8 +655,8 @@ TEST_F(slow_rate, b16_throttled_and_let_go_again)
 	took = seconds() - took;
 	branches = brs_count(fd) - branches;
 	brs_drain(&e, &t);
-	TH_LOG("%lu samples, %lu exact, of %llu periods in %.0f ms; throttled %u times",
-	       t.samples, t.exact, branches / 101, took * 1000, (unsigned int)e.throttled);
+	TH_LOG("%lu samples, %lu exact, %lu of other code, of %llu periods in %.0f ms; throttled %u times",
+	       t.samples, t.exact, t.other, branches / 101, took * 1000, (unsigned int)e.throttled);
 	EXPECT_GE(e.throttled, SLOW_ROUNDS);
 	EXPECT_GE(e.unthrottled, SLOW_ROUNDS);
 	EXPECT_LE(e.unthrottled, e.throttled);
@@ -666,9 +666,14 @@ TEST_F(slow_rate, b16_throttled_and_let_go_again)
 	EXPECT_GE(t.samples, e.throttled);
 	EXPECT_LE(t.samples * 5, branches / 101);
 
-	/* the first one in a tick may have the way out of that in it, which is filtered out */
+	/*
+	 * A tick allows for some samples, one right after the other. They are of
+	 * what it has interrupted, which may be brs_drain(). The first one may
+	 * have the way out of the tick in it, which is filtered out.
+	 */
 	EXPECT_EQ(0, t.wrong);
-	EXPECT_GE(t.exact + e.throttled + 2, t.samples);
+	EXPECT_GE(t.exact * 2, t.samples);
+	EXPECT_GE(t.exact + t.other + e.throttled + 2, t.samples);
 	close(fd);
 	brs_close(&e);
 }
