@@ -99,11 +99,14 @@
 /* In the filter of an event, beside the X86_BR_* flags: save the privilege too */
 #define BRS_SEL_PRIV_SAVE	BIT_ULL(32)
 
-/* No way out of an NMI has that many branches */
-#define BRS_MAX_EXIT		64
+/*
+ * No way out of an NMI has more branches, and no other interrupt so few: one
+ * that waited for the end of the NMI returns to the same place.
+ */
+#define BRS_MAX_EXIT		24
 
 /* Upper limit of what a kernel event is kept away from the end of an NMI */
-#define BRS_MAX_GUARD		65536
+#define BRS_MAX_GUARD		2048
 
 /*
  * Events to let pass before a capture is taken again. When it was given up BRS
@@ -366,6 +369,7 @@ static void brs_set_counter(struct brs_cpu *brs, struct perf_event *event,
 
 	brs->distance = distance;
 	brs_write_counter(brs, event, distance);
+	perf_event_update_userpage(event);
 }
 
 /* Take @n off what @event has counted, and off what its period has advanced */
@@ -396,7 +400,6 @@ static int brs_set_period(struct perf_event *event)
 
 	brs_set_counter(this_cpu_ptr(&brs_cpu), event, brs_distance(left),
 			BRS_NR_EXITS);
-	perf_event_update_userpage(event);
 	return 0;
 }
 
@@ -416,6 +419,18 @@ static u64 brs_update(struct brs_cpu *brs, struct perf_event *event)
 					 x86_pmu.cntval_bits - 1));
 	local64_set(&event->hw.prev_count, brs->start_val);
 	return brs->start_val;
+}
+
+/*
+ * Other events' samples may read the BRS event's count within an NMI, and so
+ * may a BPF program with its own sample.
+ */
+static u64 brs_event_update(struct perf_event *event)
+{
+	if (!has_branch_stack(event))
+		return x86_perf_event_update(event);
+
+	return brs_update(this_cpu_ptr(&brs_cpu), event);
 }
 
 /*
@@ -481,13 +496,18 @@ static bool brs_filter_fits(struct perf_event *event, u64 sel)
  * How many of the branches, from the oldest on, are the way out of the last
  * NMI: all up to and including its return, which has to be there as no way out
  * has more than BRS_DEPTH branches behind the point where the counter starts.
+ * When the overflow was further from there than any way out is long, it is
+ * another interrupt that has returned to the same place.
  */
 static unsigned int brs_exit_branches(const struct brs_cpu *brs,
+				      struct perf_event *event,
 				      const struct perf_branch_entry *br)
 {
+	s64 longest = brs_counts_branches(event) ? BRS_MAX_EXIT :
+						   BRS_MAX_GUARD / 2;
 	int i;
 
-	if (!brs->resume_ip)
+	if (!brs->resume_ip || brs->distance > longest)
 		return 0;
 
 	for (i = BRS_DEPTH - 1; i >= 0 && kernel_ip(br[i].from); i--) {
@@ -657,7 +677,7 @@ static void brs_overflow(struct brs_cpu *brs, struct perf_event *event,
 
 	brs_read(br);
 
-	exit = brs_exit_branches(brs, br);
+	exit = brs_exit_branches(brs, event, br);
 	if (exit)
 		brs_learn_exit(brs, event, exit);
 
@@ -693,7 +713,6 @@ static void brs_overflow(struct brs_cpu *brs, struct perf_event *event,
 
 	left = brs_next_period(event);
 	brs_set_counter(brs, event, brs_distance(left), resume);
-	perf_event_update_userpage(event);
 
 	if (regs) {
 		perf_sample_data_init(data, 0, event->hw.last_period);
@@ -827,15 +846,6 @@ static __always_inline bool brs_has_to_stop(const struct brs_cpu *brs)
 	return brs->ctl & ARCH_PERFMON_EVENTSEL_OS;
 }
 
-/* Start BRS and its counter, in this order */
-static __always_inline void brs_start_noinstr(struct brs_cpu *brs, u32 msr,
-					      u64 val)
-{
-	brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_ARMED);
-	if (brs_has_to_stop(brs))
-		brs_wrmsr_noinstr(msr, val);
-}
-
 /* Stop the counter and BRS, in this order. Return: whether the buffer is full */
 static __always_inline bool brs_stop_noinstr(struct brs_cpu *brs)
 {
@@ -853,6 +863,22 @@ static __always_inline bool brs_stop_noinstr(struct brs_cpu *brs)
 }
 
 /*
+ * Start BRS and its counter, in this order. An NMI that comes meanwhile may stop
+ * the event, which is to be stopped then.
+ */
+static __always_inline void brs_start_noinstr(struct brs_cpu *brs, u32 msr,
+					      u64 val)
+{
+	brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_ARMED);
+	if (brs_has_to_stop(brs))
+		brs_wrmsr_noinstr(msr, val);
+
+	barrier();
+	if (!brs->armed)
+		brs_stop_noinstr(brs);
+}
+
+/*
  * Called at the very beginning of an NMI, any NMI. Few of its branches are ever
  * counted, and not more can get into the buffer. In particular, it cannot be
  * filled by a capture that has begun in the NMI.
@@ -865,7 +891,11 @@ static noinstr void amd_brs_nmi_enter(void)
 {
 	struct brs_cpu *brs = raw_cpu_ptr(&brs_cpu);
 
-	if (!brs->on)
+	/*
+	 * An NMI that takes a fault lets others in on its way out: one that comes
+	 * before amd_brs_nmi_exit() is through goes on with what was begun.
+	 */
+	if (!brs->on || brs->nmi)
 		return;
 
 	brs->start_msr = BRS_PMC_CTL;
@@ -889,11 +919,12 @@ static noinstr void amd_brs_nmi_exit(void)
 	if (!brs->nmi)
 		return;
 
-	brs->nmi = false;
-
 	/* Unless the event was stopped, that is throttled, or is just about to */
 	if (brs->armed && !brs->idle)
 		brs_start_noinstr(brs, brs->start_msr, brs->start_val);
+
+	barrier();
+	brs->nmi = false;
 }
 
 /*
@@ -913,6 +944,13 @@ static noinstr void amd_brs_idle(bool enter)
 
 		brs->idle = true;
 		barrier();
+
+		/* An NMI has just stopped the event. Those to come clear @idle. */
+		if (!brs->armed) {
+			brs->idle = false;
+			return;
+		}
+
 		brs_stop_noinstr(brs);
 		return;
 	}
@@ -1229,6 +1267,7 @@ int __init amd_brs_init(void)
 
 	x86_pmu.lbr_nr = BRS_DEPTH;
 	x86_pmu.set_period = brs_set_period;
+	x86_pmu.update = brs_event_update;
 	x86_pmu.check_period = brs_check_period;
 
 	static_branch_enable(&amd_brs_key);

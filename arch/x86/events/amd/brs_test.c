@@ -657,7 +657,7 @@ static void b10_way_out_of_the_nmi_is_seen(struct kunit *test)
 	for (n = 1; n <= BRS_DEPTH; n++) {
 		fill(m->br, USER_IP);
 		add_exit(m, n);
-		KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->br), n);
+		KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->event, m->br), n);
 	}
 }
 
@@ -666,29 +666,35 @@ static void b10_other_returns_are_not_the_way_out(struct kunit *test)
 	struct brs_model *m = test->priv;
 
 	fill(m->br, USER_IP);
-	KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->br), 0);
+	KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->event, m->br), 0);
 
 	/* To somewhere else */
 	add_exit(m, 4);
 	m->brs.resume_ip = USER_IP + 1;
-	KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->br), 0);
+	KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->event, m->br), 0);
 
 	/* By a jump */
 	m->brs.resume_ip = USER_IP;
 	m->br[BRS_DEPTH - 4].from = KERNEL_IP;
-	KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->br), 0);
+	KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->event, m->br), 0);
 
 	/* When user space was already running */
 	fill(m->br, USER_IP);
 	add_exit(m, 4);
 	m->br[BRS_DEPTH - 1].from = USER_IP;
-	KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->br), 0);
+	KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->event, m->br), 0);
 
-	/* When BRS was not armed by an NMI */
+	/* Too far from the last NMI: another interrupt's */
 	fill(m->br, USER_IP);
 	add_exit(m, 4);
+	m->brs.distance = BRS_MAX_EXIT + 1;
+	KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->event, m->br), 0);
+	m->brs.distance = 0;
+	KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->event, m->br), 4);
+
+	/* When BRS was not armed by an NMI */
 	m->brs.resume_ip = 0;
-	KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->br), 0);
+	KUNIT_EXPECT_EQ(test, brs_exit_branches(&m->brs, m->event, m->br), 0);
 }
 
 static void b10_length_of_the_way_out_is_allowed_for(struct kunit *test)

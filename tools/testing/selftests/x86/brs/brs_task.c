@@ -561,6 +561,49 @@ TEST(b16_group_counts_beside_the_stacks)
 	brs_close(&e);
 }
 
+/*
+ * The other event's samples read the count of the BRS event, some of them in
+ * the interrupt that has just taken a stack for that.
+ */
+TEST(b16_count_is_read_by_samples_of_the_group)
+{
+	struct perf_event_attr attr = brs_attr(1009);
+	struct perf_event_attr member = {
+		.type = PERF_TYPE_HARDWARE, .size = sizeof(member), .config = PERF_COUNT_HW_INSTRUCTIONS,
+		.sample_period = 5003, .sample_type = PERF_SAMPLE_READ, .read_format = PERF_FORMAT_GROUP,
+	};
+	size_t size = 2 * getpagesize();
+	struct brs_tally t;
+	struct brs_event e;
+	__u64 count;
+	void *ring;
+	int fd;
+
+	if (!brs_present())
+		SKIP(return, "no BRS on this machine");
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
+	fd = brs_try(&member, 0, -1, e.fd);
+	ASSERT_GE(fd, 0);
+	/* goes on when it is full, as it cannot be written from here */
+	ring = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, ring);
+
+	brs_start(&e);
+	brs_mix(200000);
+	brs_stop(&e);
+	count = brs_count(e.fd);
+	t = drain(&e);
+	TH_LOG("%llu branches, %lu samples", (unsigned long long)count, t.samples);
+	EXPECT_NE(0, ((struct perf_event_mmap_page *)ring)->data_head);
+	/* the loop's within a percent, and some of the kernel's */
+	EXPECT_GE(count, 1584000);
+	EXPECT_LE(count, 2400000);
+	EXPECT_GE(t.samples, 100);
+	munmap(ring, size);
+	close(fd);
+	brs_close(&e);
+}
+
 TEST(b16_inherited_by_children)
 {
 	struct perf_event_attr attr = brs_attr(10007);
