@@ -26,6 +26,7 @@ int main(int argc, char **argv)
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN), cpu, fd[2], i;
 	struct brs_event e[MAX_CPUS];
 	struct brs_tally t = {};
+	char said[80];
 
 	if (argc != 4 && !crash) {
 		fprintf(stderr, "usage: brs_kexec_load KERNEL INITRD ARGUMENTS [crash]\n");
@@ -59,8 +60,9 @@ int main(int argc, char **argv)
 	brs_mix(100000);
 	for (cpu = 0; cpu < cpus; cpu++)
 		brs_drain(&e[cpu], &t);
-	printf("stacks %lu full %lu\n", t.samples, t.full);
-	fflush(stdout);
+	/* Standard output may still be on its way when this kernel ends. */
+	snprintf(said, sizeof(said), "brs_kexec_load: stacks %lu full %lu\n", t.samples, t.full);
+	brs_write_file("/dev/kmsg", said);
 
 	if (crash)
 		brs_write_file("/proc/sysrq-trigger", "c");
