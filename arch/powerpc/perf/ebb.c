@@ -42,16 +42,12 @@
 /* The PMU that gives EBB; NULL where none does */
 static struct pmu *ebb_pmu __ro_after_init;
 
+/* It is one of ISA v3.1 */
+static bool ebb_pmu_is_v31 __ro_after_init;
+
 /*
  * The thread's registers
  */
-
-static void write_registers(const struct thread_struct *t)
-{
-	mtspr(SPRN_EBBHR, t->ebbhr);
-	mtspr(SPRN_EBBRR, t->ebbrr);
-	mtspr(SPRN_BESCR, t->bescr);
-}
 
 static void clear_registers(struct thread_struct *t)
 {
@@ -73,56 +69,6 @@ static void clear_pmu(struct thread_struct *t)
 }
 
 /**
- * ebb_save_registers() - copy EBBHR, EBBRR and BESCR to where they are kept
- * @t: the running thread, with FSCR[EBB] set
- *
- * Context: preemption disabled.
- */
-void ebb_save_registers(struct thread_struct *t)
-{
-	t->ebbhr = mfspr(SPRN_EBBHR);
-	t->ebbrr = mfspr(SPRN_EBBRR);
-	t->bescr = mfspr(SPRN_BESCR);
-}
-
-/**
- * ebb_context_switch() - give the processor's EBB registers to another thread
- * @prev: the thread that has them, its fscr up to date
- * @next: the thread that gets them
- *
- * At least one of the two has FSCR[EBB] set; between others there is nothing
- * to do.  The registers of a thread without the facility are made zero, as its
- * thread_struct has them: KVM compares against that, and nobody's addresses
- * stay behind.  What stands in the registers of a thread without the facility
- * is not relied on, since deep idle states lose it.
- *
- * Context: __switch_to(), interrupts disabled.
- */
-void ebb_context_switch(struct thread_struct *prev,
-			const struct thread_struct *next)
-{
-	unsigned long ebbhr, ebbrr, bescr;
-
-	if (!ebb_in_use(prev)) {
-		write_registers(next);
-		return;
-	}
-
-	ebbhr = mfspr(SPRN_EBBHR);
-	ebbrr = mfspr(SPRN_EBBRR);
-	bescr = mfspr(SPRN_BESCR);
-	prev->ebbhr = ebbhr;
-	prev->ebbrr = ebbrr;
-	prev->bescr = bescr;
-	if (ebbhr != next->ebbhr)
-		mtspr(SPRN_EBBHR, next->ebbhr);
-	if (ebbrr != next->ebbrr)
-		mtspr(SPRN_EBBRR, next->ebbrr);
-	if (bescr != next->bescr)
-		mtspr(SPRN_BESCR, next->bescr);
-}
-
-/**
  * ebb_reload_registers() - write the current thread's EBB registers again
  *
  * For KVM, where a guest has left its own in them.
@@ -132,7 +78,7 @@ void ebb_context_switch(struct thread_struct *prev,
 void ebb_reload_registers(void)
 {
 	if (cpu_has_feature(CPU_FTR_ARCH_207S))
-		write_registers(&current->thread);
+		ebb_load_registers(&current->thread);
 }
 EXPORT_SYMBOL_GPL(ebb_reload_registers);
 
@@ -154,7 +100,7 @@ bool ebb_first_use(void)
 		return false;
 
 	preempt_disable();
-	write_registers(t);
+	ebb_load_registers(t);
 	t->fscr = mfspr(SPRN_FSCR) | FSCR_EBB;
 	mtspr(SPRN_FSCR, t->fscr);
 	preempt_enable();
@@ -201,13 +147,15 @@ void ebb_flush_thread(void)
 
 	/* Stopping the PMU moves the user's part to the thread_struct */
 	on_pmu = ebb_pmu && (mfspr(SPRN_MMCR0) & MMCR0_EBE);
-	if (on_pmu)
+	if (on_pmu) {
 		perf_pmu_disable(ebb_pmu);
+		ebb_clear_pmcs();
+	}
 
 	clear_pmu(t);
 	clear_registers(t);
 	if (ebb_in_use(t)) {
-		write_registers(t);
+		ebb_load_registers(t);
 		t->fscr = mfspr(SPRN_FSCR) & ~FSCR_EBB;
 		mtspr(SPRN_FSCR, t->fscr);
 	}
@@ -418,20 +366,6 @@ int __ebb_check_set(struct perf_event *const *events, int n)
  */
 
 /**
- * ebb_user_mmcr0() - the user's part of MMCR0
- * @live: what MMCR0 holds
- * @kernel: what the kernel has asked for
- *
- * A freeze that the kernel asked for is not the user's.
- *
- * Return: FC, PMXE and PMAO, as far as they are the user's.
- */
-unsigned long ebb_user_mmcr0(unsigned long live, unsigned long kernel)
-{
-	return live & MMCR0_USER_MASK & ~(kernel & MMCR0_FC);
-}
-
-/**
  * ebb_merge_mmcr0() - put the two parts of MMCR0 together
  * @kernel: what the kernel asks for
  * @user: what the user has written, or hardware on his behalf
@@ -445,35 +379,6 @@ unsigned long ebb_user_mmcr0(unsigned long live, unsigned long kernel)
 unsigned long ebb_merge_mmcr0(unsigned long kernel, unsigned long user)
 {
 	return (kernel & (user | ~MMCR0_PMXE)) | (user & (MMCR0_FC | MMCR0_PMAO));
-}
-
-/**
- * ebb_user_mmcr2() - the user's part of MMCR2
- * @live: what MMCR2 holds
- * @kernel: what the kernel has asked for
- *
- * What user mode cannot write is the kernel's.
- *
- * Return: the FCnP bits that the kernel has not asked for.
- */
-unsigned long ebb_user_mmcr2(unsigned long live, unsigned long kernel)
-{
-	return live & ~kernel;
-}
-
-/**
- * ebb_merge_mmcr2() - put the two parts of MMCR2 together
- * @kernel: what the kernel asks for
- * @user: what the user has written
- *
- * All of the user's bits freeze a PMC in problem state.  A PMC counts there if
- * neither of the two objects.
- *
- * Return: the value for MMCR2.
- */
-unsigned long ebb_merge_mmcr2(unsigned long kernel, unsigned long user)
-{
-	return kernel | (user & MMCR2_USER_MASK);
 }
 
 /*
@@ -503,9 +408,6 @@ static void grant(struct mmcr_regs *kernel, struct perf_event *const *events, in
 
 	kernel->mmcr0 |= MMCR0_EBE | MMCR0_PMCC_U6;
 
-	if (unlikely(!(flags & EBB_ARMED)))
-		arm(events[0]);
-
 	for (i = 1; i < n; i++)
 		flags |= events[i]->hw.flags;
 
@@ -515,19 +417,23 @@ static void grant(struct mmcr_regs *kernel, struct perf_event *const *events, in
 	}
 }
 
-/* See ebb_suspend() */
-void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel, u32 ppmu_flags)
+/*
+ * See ebb_suspend().  What the kernel has set in MMCR2 is not the user's, and
+ * what it has not set there the user can write.  In MMCR0 the kernel sets FC
+ * only together with clearing EBE.
+ */
+void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel)
 {
 	struct thread_struct *t = &current->thread;
 
-	t->mmcr0 = ebb_user_mmcr0(mmcr0, kernel->mmcr0);
-	t->mmcr2 = ebb_user_mmcr2(mfspr(SPRN_MMCR2), kernel->mmcr2);
+	t->mmcr0 = mmcr0 & MMCR0_USER_MASK;
+	t->mmcr2 = mfspr(SPRN_MMCR2) & ~kernel->mmcr2;
 	mtspr(SPRN_MMCR2, 0);
 	t->siar = mfspr(SPRN_SIAR);
 	t->sdar = mfspr(SPRN_SDAR);
 	t->sier = mfspr(SPRN_SIER) & SIER_USER_MASK;
 	mtspr(SPRN_SIER, 0);
-	if (ppmu_flags & PPMU_ARCH_31) {
+	if (ebb_pmu_is_v31) {
 		/*
 		 * The event codes decide about MMCR3.  Only the bits that
 		 * differ from them are the thread's own.
@@ -545,7 +451,6 @@ void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel, u32 ppmu
  * @kernel: the PMU's settings
  * @events: all events on the PMU, EBB events, the leader first
  * @n: how many, at least one
- * @ppmu_flags: PPMU_* of the running PMU driver
  *
  * A group that lost its leader loses the PMU: nothing would keep other events
  * away from it any more.
@@ -554,25 +459,30 @@ void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel, u32 ppmu
  * Return: the value to start the PMU with, for MMCR0.
  */
 unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *events,
-			 int n, u32 ppmu_flags)
+			 int n)
 {
 	const struct thread_struct *t = &current->thread;
 
-	if (unlikely(!(events[0]->hw.flags & EBB_LEADER))) {
-		kernel->mmcr0 &= ~(EBB_MMCR0 | MMCR0_PMXE);
-		kernel->mmcr0 |= MMCR0_FC;
-		return kernel->mmcr0;
+	/* Only leaders are ever armed */
+	if (unlikely(!(events[0]->hw.flags & EBB_ARMED))) {
+		if (!(events[0]->hw.flags & EBB_LEADER)) {
+			kernel->mmcr0 &= ~(EBB_MMCR0 | MMCR0_PMXE);
+			kernel->mmcr0 |= MMCR0_FC;
+			return kernel->mmcr0;
+		}
+		arm(events[0]);
 	}
 
 	/* Computed for these events just now */
 	if (!(kernel->mmcr0 & MMCR0_EBE))
 		grant(kernel, events, n);
 
-	mtspr(SPRN_MMCR2, ebb_merge_mmcr2(kernel->mmcr2, t->mmcr2));
+	/* All of the user's bits freeze.  A PMC counts if neither of the two objects. */
+	mtspr(SPRN_MMCR2, kernel->mmcr2 | t->mmcr2);
 	mtspr(SPRN_SIAR, t->siar);
 	mtspr(SPRN_SDAR, t->sdar);
 	mtspr(SPRN_SIER, t->sier);
-	if (ppmu_flags & PPMU_ARCH_31) {
+	if (ebb_pmu_is_v31) {
 		mtspr(SPRN_MMCR3, kernel->mmcr3 ^ t->mmcr3);
 		mtspr(SPRN_SIER2, t->sier2);
 		mtspr(SPRN_SIER3, t->sier3);
@@ -602,6 +512,7 @@ void __init ebb_register(struct pmu *pmu, u32 ppmu_flags)
 		return;
 
 	ebb_pmu = pmu;
+	ebb_pmu_is_v31 = ppmu_flags & PPMU_ARCH_31;
 	pmu->check_sibling = ebb_check_sibling;
 	cur_cpu_spec->cpu_user_features2 |= PPC_FEATURE2_EBB;
 }

@@ -59,9 +59,26 @@ static inline int ebb_check_set(struct perf_event *const *events, int n)
 	return 0;
 }
 
-void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel, u32 ppmu_flags);
+/**
+ * ebb_clear_pmcs() - leave nothing in the counters for whom they belong to next
+ *
+ * An EBB user has all six of them, whichever his events are on.
+ *
+ * Context: the PMU is stopped, interrupts disabled.
+ */
+static inline void ebb_clear_pmcs(void)
+{
+	mtspr(SPRN_PMC1, 0);
+	mtspr(SPRN_PMC2, 0);
+	mtspr(SPRN_PMC3, 0);
+	mtspr(SPRN_PMC4, 0);
+	mtspr(SPRN_PMC5, 0);
+	mtspr(SPRN_PMC6, 0);
+}
+
+void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel);
 unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *events,
-			 int n, u32 ppmu_flags);
+			 int n);
 bool __ebb_exception_unlatched(const struct perf_event *leader);
 
 /**
@@ -84,24 +101,20 @@ static inline bool ebb_exception_unlatched(const struct perf_event *leader)
  * ebb_suspend() - take the PMU back and keep the user's part while it is stopped
  * @mmcr0: what MMCR0 held before the PMU was stopped
  * @kernel: the PMU's settings
- * @ppmu_flags: PPMU_* of the running PMU driver
  *
  * Nothing of the user's part stays in the registers.  SIAR and SDAR are cleared
- * whenever the PMU stops.  Does nothing if the PMU was not the current thread's.
+ * whenever the PMU stops, the counters when the last event leaves it.  Does
+ * nothing if the PMU was not the current thread's.
  *
  * Context: the PMU has just been stopped, interrupts disabled.
  */
-static inline void ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel,
-			       u32 ppmu_flags)
+static inline void ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel)
 {
 	if (unlikely(mmcr0 & MMCR0_EBE))
-		__ebb_suspend(mmcr0, kernel, ppmu_flags);
+		__ebb_suspend(mmcr0, kernel);
 }
 
-unsigned long ebb_user_mmcr0(unsigned long live, unsigned long kernel);
-unsigned long ebb_user_mmcr2(unsigned long live, unsigned long kernel);
 unsigned long ebb_merge_mmcr0(unsigned long kernel, unsigned long user);
-unsigned long ebb_merge_mmcr2(unsigned long kernel, unsigned long user);
 
 #else /* 32-bit: bit 63 is the driver's own, nothing is ever an EBB event */
 
@@ -110,9 +123,10 @@ static inline void ebb_register(struct pmu *pmu, u32 flags) { }
 static inline bool event_is_ebb(const struct perf_event *event) { return false; }
 static inline int ebb_check_event(struct perf_event *event, u32 flags) { return 0; }
 static inline int ebb_check_set(struct perf_event *const *ev, int n) { return 0; }
-static inline void ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *k, u32 flags) { }
+static inline void ebb_clear_pmcs(void) { }
+static inline void ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *k) { }
 static inline unsigned long ebb_resume(struct mmcr_regs *k, struct perf_event *const *ev,
-				       int n, u32 flags) { return k->mmcr0; }
+				       int n) { return k->mmcr0; }
 static inline bool ebb_exception_unlatched(const struct perf_event *leader) { return false; }
 
 #endif

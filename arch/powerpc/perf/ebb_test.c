@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit tests for event-based branches: the rules for opening an event, the
- * arithmetic of MMCR0 and MMCR2, and the registers of a thread.
+ * arithmetic of MMCR0, and the registers of the PMU and of a thread.
  */
 
 #include <kunit/test.h>
@@ -285,7 +285,7 @@ static void e25_orphan_stays_off_the_pmu(struct kunit *test)
 }
 
 /*
- * MMCR0 and MMCR2
+ * MMCR0
  */
 
 #define USER_ARMED	MMCR0_PMXE
@@ -305,12 +305,6 @@ static const struct merge_case {
 	{ "no exceptions at all",   EBB_MMCR0, USER_ARMED, EBB_MMCR0 },
 	{ "other bits are no one's", KERNEL_ON, ALL_ONES,
 	  KERNEL_ON | MMCR0_FC | MMCR0_PMAO },
-}, mmcr2_cases[] = {
-	{ "nothing",		    0, 0, 0 },
-	{ "the user's freeze",	    0, MMCR2_FCP(1), MMCR2_FCP(1) },
-	{ "the kernel's freeze",    MMCR2_FCP(2) | MMCR2_FCH(2), 0, MMCR2_FCP(2) | MMCR2_FCH(2) },
-	{ "both",		    MMCR2_FCS(1), MMCR2_FCP(1), MMCR2_FCS(1) | MMCR2_FCP(1) },
-	{ "other bits are no one's", 0, ALL_ONES, MMCR2_USER_MASK },
 };
 
 static void merge_case_desc(const struct merge_case *c, char *desc)
@@ -319,20 +313,12 @@ static void merge_case_desc(const struct merge_case *c, char *desc)
 }
 
 KUNIT_ARRAY_PARAM(mmcr0, mmcr0_cases, merge_case_desc);
-KUNIT_ARRAY_PARAM(mmcr2, mmcr2_cases, merge_case_desc);
 
 static void e9_mmcr0_merge(struct kunit *test)
 {
 	const struct merge_case *c = test->param_value;
 
 	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr0(c->kernel, c->user), c->merged);
-}
-
-static void e9_mmcr2_merge(struct kunit *test)
-{
-	const struct merge_case *c = test->param_value;
-
-	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr2(c->kernel, c->user), c->merged);
 }
 
 /* What is taken apart and put together again is the same: no bit wanders */
@@ -347,19 +333,8 @@ static void e9_mmcr0_round_trip(struct kunit *test)
 			user |= mask & (1 << i) ? bits[i] : 0;
 		kernel = KERNEL_ON;
 		live = ebb_merge_mmcr0(kernel, user);
-		KUNIT_EXPECT_EQ(test, ebb_user_mmcr0(live, kernel), user);
+		KUNIT_EXPECT_EQ(test, live & MMCR0_USER_MASK, user);
 	}
-}
-
-static void e9_kernel_freeze_is_not_taken_for_the_users(struct kunit *test)
-{
-	unsigned long kernel = KERNEL_ON | MMCR0_FC;
-	unsigned long live = ebb_merge_mmcr0(kernel, USER_ARMED);
-
-	KUNIT_EXPECT_EQ(test, ebb_user_mmcr0(live, kernel), USER_ARMED);
-	KUNIT_EXPECT_EQ(test, 0, ebb_user_mmcr2(MMCR2_FCP(3), MMCR2_FCP(3)));
-	KUNIT_EXPECT_EQ(test, MMCR2_FCP(4),
-			ebb_user_mmcr2(MMCR2_FCP(3) | MMCR2_FCP(4), MMCR2_FCP(3)));
 }
 
 /*
@@ -380,14 +355,14 @@ static void e13_new_group_starts_armed_once(struct kunit *test)
 	t->mmcr0 = MMCR0_FC | MMCR0_PMAO;
 	t->mmcr2 = MMCR2_USER_MASK;
 	t->sdar = 0x1000;
-	ebb_resume(&kernel, &leader, 1, 0);
+	ebb_resume(&kernel, &leader, 1);
 	first = t->mmcr0;
 	mmcr2 = t->mmcr2;
 	sdar = t->sdar;
 	/* As when the settings are computed anew */
 	kernel.mmcr0 = MMCR0_PMC1CE;
 	t->mmcr0 = MMCR0_FC;
-	ebb_resume(&kernel, &leader, 1, 0);
+	ebb_resume(&kernel, &leader, 1);
 	later = t->mmcr0;
 	ebb_init_thread(t);
 	local_irq_restore(flags);
@@ -402,7 +377,7 @@ static void e13_new_group_starts_armed_once(struct kunit *test)
 
 static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
 {
-	struct mmcr_regs kernel = { .mmcr0 = KERNEL_ON, .mmcr2 = MMCR2_FCS(1) };
+	struct mmcr_regs kernel = { .mmcr0 = KERNEL_ON, .mmcr2 = MMCR2_FCS(1) | MMCR2_FCP(1) };
 	struct thread_struct *t = &current->thread;
 	struct thread_struct *seen = new_thread(test);
 	struct perf_event *leader = opened(test, new_leader(test));
@@ -416,14 +391,14 @@ static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
 	t->siar = 0x10002000;
 	t->sdar = 0x10003000;
 	t->sier = ALL_ONES;
-	mmcr0 = ebb_resume(&kernel, &leader, 1, 0);
+	mmcr0 = ebb_resume(&kernel, &leader, 1);
 	mmcr2 = mfspr(SPRN_MMCR2);
 	t->mmcr0 = 0;
 	t->mmcr2 = 0;
 	t->siar = 0;
 	t->sdar = 0;
 	t->sier = 0;
-	ebb_suspend(mmcr0, &kernel, 0);
+	ebb_suspend(mmcr0, &kernel);
 	*seen = *t;
 	left = mfspr(SPRN_MMCR2) | mfspr(SPRN_SIER);
 	mtspr(SPRN_SIAR, 0);
@@ -432,7 +407,7 @@ static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
 	local_irq_restore(flags);
 
 	KUNIT_EXPECT_EQ(test, mmcr0, (KERNEL_ON & ~MMCR0_PMXE) | USER_ALERTED);
-	KUNIT_EXPECT_EQ(test, mmcr2, MMCR2_FCS(1) | MMCR2_FCP(2));
+	KUNIT_EXPECT_EQ(test, mmcr2, MMCR2_FCS(1) | MMCR2_FCP(1) | MMCR2_FCP(2));
 	KUNIT_EXPECT_EQ(test, seen->mmcr0, USER_ALERTED);
 	KUNIT_EXPECT_EQ(test, seen->mmcr2, MMCR2_FCP(2));
 	KUNIT_EXPECT_EQ(test, seen->siar, 0x10002000);
@@ -451,7 +426,7 @@ static void e25_group_without_its_leader_loses_the_pmu(struct kunit *test)
 	skip_without_ebb(test);
 
 	local_irq_save(flags);
-	mmcr0 = ebb_resume(&kernel, &member, 1, 0);
+	mmcr0 = ebb_resume(&kernel, &member, 1);
 	local_irq_restore(flags);
 
 	KUNIT_EXPECT_EQ(test, mmcr0 & (EBB_MMCR0 | MMCR0_PMXE), 0);
@@ -536,9 +511,7 @@ static struct kunit_case ebb_cases[] = {
 	KUNIT_CASE(e3_member_of_orphaned_group_is_refused),
 	KUNIT_CASE(e4_group_is_alone_on_the_pmu),
 	KUNIT_CASE_PARAM(e9_mmcr0_merge, mmcr0_gen_params),
-	KUNIT_CASE_PARAM(e9_mmcr2_merge, mmcr2_gen_params),
 	KUNIT_CASE(e9_mmcr0_round_trip),
-	KUNIT_CASE(e9_kernel_freeze_is_not_taken_for_the_users),
 	KUNIT_CASE(e9_pmu_state_survives_suspend_and_resume),
 	KUNIT_CASE(e9_switch_saves_one_thread_and_loads_the_other),
 	KUNIT_CASE(e10_new_thread_starts_with_zero),

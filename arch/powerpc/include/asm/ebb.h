@@ -20,10 +20,70 @@ static inline bool ebb_in_use(const struct thread_struct *t)
 	return t->fscr & FSCR_EBB;
 }
 
+/**
+ * ebb_save_registers() - copy EBBHR, EBBRR and BESCR to where they are kept
+ * @t: the running thread, with FSCR[EBB] set
+ *
+ * Context: preemption disabled.
+ */
+static inline void ebb_save_registers(struct thread_struct *t)
+{
+	t->ebbhr = mfspr(SPRN_EBBHR);
+	t->ebbrr = mfspr(SPRN_EBBRR);
+	t->bescr = mfspr(SPRN_BESCR);
+}
+
+/**
+ * ebb_load_registers() - the opposite of ebb_save_registers()
+ * @t: the thread
+ *
+ * Context: preemption disabled.
+ */
+static inline void ebb_load_registers(const struct thread_struct *t)
+{
+	mtspr(SPRN_EBBHR, t->ebbhr);
+	mtspr(SPRN_EBBRR, t->ebbrr);
+	mtspr(SPRN_BESCR, t->bescr);
+}
+
+/**
+ * ebb_context_switch() - give the processor's EBB registers to another thread
+ * @prev: the thread that has them, its fscr up to date
+ * @next: the thread that gets them
+ *
+ * At least one of the two has FSCR[EBB] set; between others there is nothing
+ * to do.  The registers of a thread without the facility are made zero, as its
+ * thread_struct has them: KVM compares against that, and nobody's addresses
+ * stay behind.  What stands in the registers of a thread without the facility
+ * is not relied on, since deep idle states lose it.
+ *
+ * Context: __switch_to(), interrupts disabled.
+ */
+static inline void ebb_context_switch(struct thread_struct *prev,
+				      const struct thread_struct *next)
+{
+	unsigned long ebbhr, ebbrr, bescr;
+
+	if (!ebb_in_use(prev)) {
+		ebb_load_registers(next);
+		return;
+	}
+
+	ebbhr = mfspr(SPRN_EBBHR);
+	ebbrr = mfspr(SPRN_EBBRR);
+	bescr = mfspr(SPRN_BESCR);
+	prev->ebbhr = ebbhr;
+	prev->ebbrr = ebbrr;
+	prev->bescr = bescr;
+	if (ebbhr != next->ebbhr)
+		mtspr(SPRN_EBBHR, next->ebbhr);
+	if (ebbrr != next->ebbrr)
+		mtspr(SPRN_EBBRR, next->ebbrr);
+	if (bescr != next->bescr)
+		mtspr(SPRN_BESCR, next->bescr);
+}
+
 bool ebb_first_use(void);
-void ebb_context_switch(struct thread_struct *prev,
-			const struct thread_struct *next);
-void ebb_save_registers(struct thread_struct *t);
 void ebb_reload_registers(void);
 void ebb_init_thread(struct thread_struct *t);
 void ebb_flush_thread(void);

@@ -147,20 +147,29 @@ void tally_handler(struct ebb_regs *regs)
 	ebb_rearm();
 }
 
-/* Start a new tally and let EBBs come, from the counters in the mask @pmcs. */
-void arm(unsigned int pmcs, unsigned int period)
+/*
+ * Start a new tally and let EBBs come, from the counters in the mask @pmcs. The
+ * handler calls @hook.
+ */
+void arm_with_hook(unsigned int pmcs, unsigned int period, void (*hook)(struct ebb_regs *regs))
 {
 	int pmc;
 
 	memset(&tally, 0, sizeof(tally));
 	tally.pmcs = pmcs;
 	tally.period = period;
+	tally.hook = hook;
 	for (pmc = 1; pmc <= MAX_PMC; pmc++) {
 		if (pmcs & (1u << pmc))
 			ebb_set_period(pmc, period);
 	}
 	ebb_enable(tally_handler);
 	ebb_rearm();
+}
+
+void arm(unsigned int pmcs, unsigned int period)
+{
+	arm_with_hook(pmcs, period, NULL);
 }
 
 /* Open, start and arm an event of this thread; its descriptor or -1 */

@@ -163,6 +163,65 @@ static void read_handler_state(struct user_state *state)
 		state->pmc[pmc] = 0;
 }
 
+/* All counters are an EBB user's, those without an event, too. */
+static int leave_a_counter_negative(struct parent *parent, void *arg)
+{
+	(void)arg;
+	if (begin(1) < 0)
+		return 2;
+	ebb_write_pmc(2, EBB_NEGATIVE);
+	if (parent_tell(parent) || parent_wait(parent))
+		return 3;
+	return 0;
+}
+
+static void end_the_storm(struct ebb_regs *regs)
+{
+	(void)regs;
+	if (tally.spurious > 100)
+		ebb_write_pmc(2, 0);
+}
+
+TEST(e21_counter_of_another_task_makes_no_ebb)
+{
+	struct child child;
+	int fd;
+
+	REQUIRE_EBB();
+	ASSERT_EQ(0, bind_to(nth_cpu(0)));
+	ASSERT_EQ(0, child_start(&child, leave_a_counter_negative, NULL));
+	ASSERT_EQ(0, child_heard(&child));
+	fd = ebb_open(event_on(3), 0, -1);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, ebb_start(fd));
+	EXPECT_EQ(0, ebb_read_pmc(2));
+	arm_with_hook(1u << 3, PERIOD, end_the_storm);
+	work(LOOPS);
+	EXPECT_TRUE(tally_fits(LOOPS));
+	close(fd);
+	ASSERT_EQ(0, child_go(&child));
+	EXPECT_EQ(0, child_end(&child));
+}
+
+TEST(e13_counter_of_the_event_before_makes_no_ebb)
+{
+	int fd;
+
+	REQUIRE_EBB();
+	fd = begin(1);
+	ASSERT_GE(fd, 0);
+	ebb_write_pmc(2, EBB_NEGATIVE);
+	ebb_disable();
+	close(fd);
+	fd = ebb_open(event_on(3), 0, -1);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, ebb_start(fd));
+	arm_with_hook(1u << 3, PERIOD, end_the_storm);
+	work(LOOPS);
+	EXPECT_TRUE(tally_fits(LOOPS));
+	close(fd);
+}
+
 /* Let somebody else run in the middle of the handler. */
 static struct parent *handler_parent;
 static unsigned long handler_changes;

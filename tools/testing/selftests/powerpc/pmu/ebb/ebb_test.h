@@ -94,6 +94,7 @@ unsigned long event_on(int pmc);
 void catch_ill(void);
 void tally_handler(struct ebb_regs *regs);
 void arm(unsigned int pmcs, unsigned int period);
+void arm_with_hook(unsigned int pmcs, unsigned int period, void (*hook)(struct ebb_regs *regs));
 int begin(int pmc);
 bool pmc_writable(void);
 bool group_b_readable(void);
