@@ -569,8 +569,9 @@ TEST(b16_count_is_read_by_samples_of_the_group)
 {
 	struct perf_event_attr attr = brs_attr(1009);
 	struct perf_event_attr member = {
-		.type = PERF_TYPE_HARDWARE, .size = sizeof(member), .config = PERF_COUNT_HW_INSTRUCTIONS,
-		.sample_period = 5003, .sample_type = PERF_SAMPLE_READ, .read_format = PERF_FORMAT_GROUP,
+		.type = PERF_TYPE_HARDWARE, .size = sizeof(member),
+		.config = PERF_COUNT_HW_INSTRUCTIONS, .sample_period = 5003,
+		.sample_type = PERF_SAMPLE_READ, .read_format = PERF_FORMAT_GROUP,
 	};
 	size_t size = 2 * getpagesize();
 	struct brs_tally t;
@@ -698,8 +699,9 @@ TEST_F(slow_rate, b16_throttled_and_let_go_again)
 	took = seconds() - took;
 	branches = brs_count(fd) - branches;
 	brs_drain(&e, &t);
-	TH_LOG("%lu samples, %lu exact, %lu of other code, of %llu periods in %.0f ms; throttled %u times",
-	       t.samples, t.exact, t.other, branches / 101, took * 1000, (unsigned int)e.throttled);
+	TH_LOG("%lu samples, %lu exact, %lu of other code", t.samples, t.exact, t.other);
+	TH_LOG("%llu periods in %.0f ms; throttled %u times",
+	       branches / 101, took * 1000, (unsigned int)e.throttled);
 	EXPECT_GE(e.throttled, SLOW_ROUNDS);
 	EXPECT_GE(e.unthrottled, SLOW_ROUNDS);
 	EXPECT_LE(e.unthrottled, e.throttled);
