@@ -385,6 +385,9 @@ static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
 
 	skip_without_ebb(test);
 
+	/* Not for the first time */
+	leader->hw.flags |= EBB_ARMED;
+
 	local_irq_save(flags);
 	t->mmcr0 = USER_ALERTED;
 	t->mmcr2 = MMCR2_FCP(2);
