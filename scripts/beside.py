@@ -53,6 +53,14 @@ class Ran(typing.NamedTuple):
         return {name: sum(cpu[name] for cpu in self.cpus) for name in (self.cpus or [{}])[0] if name != "cpu"}
 
 
+def build_debug_kernel(arch, checkers, report):
+    """Build our kernel with the checkers on; reports whether it has these."""
+    subprocess.run([os.path.join(guest.TOP, "scripts", "kernel"), arch, "--debug"], check=True)
+    config = read(os.path.join(guest.BUILD, "obj", f"debug-{arch}", ".config"))
+    for checker in checkers:
+        report.say("pass" if f"CONFIG_{checker}=y\n" in config else "FAIL", f"debug_kernel_has_{checker.lower()}")
+
+
 def boot(arch, *command, stock=False, options=(), emulator="", insns=False):
     """Run a command in a guest, with options of scripts/boot and arguments of
     the emulator; insns has it count instructions, which slows it down.
