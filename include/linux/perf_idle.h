@@ -33,8 +33,9 @@ void perf_idle(bool enter);
 /**
  * perf_idle_enter - this CPU is about to stop executing instructions
  *
- * Goes right before the instruction that starts a low power state and is to be
- * called with interrupts disabled.  A NOP unless an event is open that needs it.
+ * Goes ahead of the instruction that starts a low power state, and ahead of what
+ * clears CPU buffers for that state.  Called with interrupts disabled.  A NOP
+ * unless an event is open that needs it.
  */
 static __always_inline void perf_idle_enter(void)
 {
@@ -45,9 +46,7 @@ static __always_inline void perf_idle_enter(void)
 /**
  * perf_idle_exit - this CPU executes instructions again
  *
- * Goes behind a low power state, and into the entry of the interrupts that end
- * one, as early as possible.  It does not matter whether interrupts are
- * disabled, nor whether a perf_idle_enter() has come before.
+ * Goes behind a low power state.  Interrupts may be enabled or disabled.
  */
 static __always_inline void perf_idle_exit(void)
 {

@@ -59,22 +59,7 @@ static void perf_idle_work_fn(struct work_struct *work)
 	cpus_read_unlock();
 }
 
-static DECLARE_WORK(perf_idle_work, perf_idle_work_fn);
-
-/*
- * Events are created and freed with the mutex of a CPU's context held, which
- * CPU hotplug takes inside of its own lock: so do not wait for that here.
- */
-static void perf_idle_users_changed(void)
-{
-	if (!cpus_read_trylock()) {
-		schedule_work(&perf_idle_work);
-		return;
-	}
-
-	perf_idle_update();
-	cpus_read_unlock();
-}
+static DECLARE_DELAYED_WORK(perf_idle_work, perf_idle_work_fn);
 
 /**
  * perf_idle_get - an event exists that has to know about low power states
@@ -85,19 +70,34 @@ static void perf_idle_users_changed(void)
  */
 void perf_idle_get(void)
 {
-	/* Not only the first one: the hooks have to be there on return */
-	if (atomic_inc_return(&perf_idle_users) == 1 ||
-	    !static_key_enabled(&perf_idle_key))
-		perf_idle_users_changed();
+	/* Not only for the first event: the hooks have to be there on return */
+	if (atomic_inc_return(&perf_idle_users) > 1 &&
+	    static_key_enabled(&perf_idle_key))
+		return;
+
+	/*
+	 * Events are created with the mutex of a CPU's context held, which CPU
+	 * hotplug takes inside its own lock: so do not wait for that lock here.
+	 */
+	if (!cpus_read_trylock()) {
+		mod_delayed_work(system_wq, &perf_idle_work, 0);
+		return;
+	}
+
+	perf_idle_update();
+	cpus_read_unlock();
 }
 
 /**
  * perf_idle_put - the opposite of perf_idle_get()
+ *
+ * Takes effect after a second without another event. Patching the kernel's code
+ * disturbs all CPUs, so opening and closing events in a loop must not cause it.
  *
  * Context: process context, may sleep.
  */
 void perf_idle_put(void)
 {
 	if (atomic_dec_and_test(&perf_idle_users))
-		perf_idle_users_changed();
+		mod_delayed_work(system_wq, &perf_idle_work, HZ);
 }

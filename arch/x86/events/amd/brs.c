@@ -3,19 +3,19 @@
  * AMD Family 19h Branch Sampling (BRS)
  *
  * See section "Branch Sampling" of the Processor Programming Reference (PPR)
- * for AMD Family 19h Model 01h. BRS is a property of Zen3, not of the
+ * for AMD Family 19h Model 01h. BRS is a feature of Zen3, not of the
  * architecture.
  *
- * While it is armed, the overflow of one performance counter does not interrupt
- * at once. The interrupt is held until the processor has written the source and
+ * While BRS is armed, the overflow of one performance counter does not interrupt
+ * at once. The processor holds the interrupt until it has written the source and
  * the target of the next 16 taken branches into MSRs:
  *
  *   overflow      16 taken branches      interrupt
  *  ----|--b0--b1--b2-- ... --b14--b15-------|--------->
  *       \____________ BRS ___________/
  *
- * The buffer is written once: afterwards BRS is off. Branches of all kinds and
- * of all privilege levels are recorded; the counter counts all along.
+ * The buffer is filled once. Branches of all kinds and of all privilege levels
+ * are recorded. The counter goes on counting.
  *
  *  DBG_EXTN_CFG, MSR C000_010F:
  *
@@ -26,46 +26,49 @@
  *       PMC    counter whose overflow starts the recording
  *       MSROFF entry that will be written next
  *       VB     the buffer has valid branches
- *       E      BRSMEN: armed. Drops by itself once the buffer is full; when
- *              software clears it, a held interrupt is let go at once
+ *       E      BRSMEN: armed. Clearing BRSMEN lets go of an interrupt that is
+ *              being held
  *
  *  SAMP_BR_FROM, MSR C001_0300 + 2 * i, SAMP_BR_TO, MSR C001_0301 + 2 * i:
  *  source and target of the i-th branch, oldest first.
  *
- * Rules that the code below keeps:
+ * How the driver works:
  *
- * - The counter is stopped before BRS and started after it. So it cannot
- *   overflow while BRS is off, which would be an interrupt without branches.
- *   Only one that has just overflowed, and is as far from the next time as it
- *   can be, is left running until it is set anew.
+ * - Arming clears the target of the last entry. The buffer is full if hardware
+ *   has written that entry since. No other bit of hardware state is consulted.
  *
- * - A capture counts only if it is complete and has nothing of an NMI's own
- *   way in or out. Otherwise it is taken again: the counter is set to overflow
- *   soon, and what it has counted still belongs to the period. So the kernel's
- *   own doings neither show up in the stacks nor make them short.
+ * - The counter is started after BRS and stopped before BRS, so that the counter
+ *   does not overflow while BRS is off. Both are off during every NMI, and while
+ *   the CPU is idle.
  *
- * - The interrupted code makes progress. While the counter may be running, NMIs
- *   stop it (brs_cpu.on), and it is started again together with BRS only: the
- *   next interrupt comes 16 branches past the overflow, of which some are behind
- *   the end of the NMI. Whatever breaks this in spite of all, interrupts without
- *   a sample count for throttling as well, so that the CPU does not get lost in
- *   NMIs.
+ * - A stack is delivered if the buffer is full, the task is the task that was
+ *   running when BRS was armed, and no branch belongs to the entry or the exit of
+ *   an NMI. Otherwise the capture is given up: the sample stays due, and the
+ *   counter is set to overflow again soon.
+ *
+ * - A counter that has overflowed without an interrupt being taken, for whatever
+ *   reason, is found and set again the next time that the PMU is enabled, at the
+ *   latest when the next task is switched in.
+ *
+ * - Captures that are given up time and again, with no other counter to blame,
+ *   mean that the hardware is not as described here. The driver says so once,
+ *   and then delivers the part of the buffer that was written.
  */
 #define pr_fmt(fmt) "amd_brs: " fmt
 
 #include <linux/bitfield.h>
+#include <linux/debugfs.h>
 #include <linux/perf_event.h>
 #include <linux/perf_idle.h>
-#include <linux/sched/task_stack.h>
+#include <linux/seq_file.h>
 #include <linux/static_call.h>
 
-#include <asm/apic.h>
 #include <asm/cpu_entry_area.h>
+#include <asm/hardirq.h>
 #include <asm/idtentry.h>
 #include <asm/irqflags.h>
 #include <asm/msr.h>
 #include <asm/perf_event.h>
-#include <asm/sections.h>
 
 #include "../perf_event.h"
 #include "brs.h"
@@ -81,99 +84,78 @@
 /* The counter that BRS events are tied to */
 #define BRS_PMC			0
 #define BRS_PMC_CTL		(MSR_F15H_PERF_CTL + 2 * BRS_PMC)
-#define BRS_PMC_CTR		(MSR_F15H_PERF_CTR + 2 * BRS_PMC)
 
 #define BRS_CFG_BRSMEN		BIT_ULL(2)
 #define BRS_CFG_MB1		GENMASK_ULL(4, 3)	/* must be 11b */
-#define BRS_CFG_VB		BIT_ULL(5)
-#define BRS_CFG_MSROFF		GENMASK_ULL(19, 16)
 #define BRS_CFG_PMC		GENMASK_ULL(26, 24)
 
 #define BRS_CFG_OFF		BRS_CFG_MB1
 #define BRS_CFG_ARMED		(BRS_CFG_MB1 | BRS_CFG_BRSMEN |	\
 				 FIELD_PREP_CONST(BRS_CFG_PMC, BRS_PMC))
 
-/* Event select of the taken branches, the event that counts what BRS records */
+#define BRS_FROM(i)		(MSR_AMD_SAMP_BR_FROM + 2 * (i))
+#define BRS_TO(i)		(BRS_FROM(i) + 1)
+
+/* In SAMP_BR_TO: hardware has not written this entry */
+#define BRS_TO_EMPTY		0
+
+/* Event select of retired taken branches, which is what BRS records */
 #define BRS_EVENT_TAKEN		0xc4
 
 /* In the filter of an event, beside the X86_BR_* flags: save the privilege too */
 #define BRS_SEL_PRIV_SAVE	BIT_ULL(32)
 
 /*
- * No way out of an NMI has more branches, and no other interrupt so few: one
- * that waited for the end of the NMI returns to the same place.
+ * The least number of events from the end of an NMI to an overflow, for events
+ * that count in the kernel, so that the capture does not begin in the kernel's
+ * way out of the NMI. A longer way out costs another capture, not a wrong stack:
+ * see brs_of_nmi().
  */
-#define BRS_MAX_EXIT		24
+#define BRS_NMI_BRANCHES	64
+#define BRS_NMI_EVENTS		1024
 
-/* Upper limit of what a kernel event is kept away from the end of an NMI */
-#define BRS_MAX_GUARD		2048
+/* Captures given up in a row, with no other counter to blame, before fallback */
+#define BRS_FALLBACK		64
 
-/*
- * Events to let pass before a capture is taken again. When it was given up BRS
- * has let go of an interrupt, which is taken as soon as the NMI ends. The
- * branches into that must not be what starts the next capture: it would be
- * given up as well, and so forth.
+/**
+ * enum brs_state - what the driver has made of BRS and its counter on one CPU
+ * @BRS_OFF:		both are off
+ * @BRS_STOPPING:	both are about to be turned off, or are off
+ * @BRS_ON:		both are on, but for an NMI or an idle CPU
  */
-#define BRS_RETAKE_DISTANCE	16
-
-/* How often in a row to take a capture again that may be no better next time */
-#define BRS_MAX_RETAKES		4
-
-/*
- * Where an NMI returns to. The two ways out differ in length, and each is
- * always the same.
- */
-enum brs_exit {
-	BRS_EXIT_KERNEL,
-	BRS_EXIT_USER,
-	BRS_NR_EXITS
+enum brs_state {
+	BRS_OFF,
+	BRS_STOPPING,
+	BRS_ON,
 };
 
 /**
  * struct brs_cpu - BRS on one CPU
- * @on:		BRS and the counter may be on, and have to be turned off in NMIs
- * @armed:	BRS and the counter are on, but for an NMI or a low power state
- * @nmi:	off because an NMI is being handled, whose exit turns them on
- * @full:	the buffer was full when that NMI came
- * @idle:	off because the CPU is in a low power state
- * @pair:	the event counts on two counters
- * @start_msr:	the register by which the end of the NMI starts the counter: its
- *		control, or the counter itself if it was not stopped
- * @start_val:	what is written there
- * @ctl:	what starts the counter, for its control register
+ * @state:	see enum brs_state
+ * @idle:	the CPU is idle, which keeps BRS and the counter off
+ * @ctl:	value of the counter's control register that starts the counter
  * @task:	the task that was running when BRS was armed
- * @distance:	events from the last time the counter was set to its overflow
- * @uncount:	branches in @distance which are an NMI's way out
- * @resume_ip:	where the last NMI has returned to, 0: armed outside of an NMI
- * @resume:	which way out it was
- * @exit_len:	taken branches from amd_brs_nmi_exit() to the end of an NMI, for
- *		each way out; 0 as long as none was seen
- * @guard:	the same for events other than taken branches, a lower limit
- * @retakes:	captures given up since the last sample
- * @user_regs:	room for brs_user_regs(): on the stack it would be cleared, where
- *		the kernel does that, in each NMI
+ * @user_ip:	where the last NMI has returned to in user mode, 0 if that NMI
+ *		hit the kernel
+ * @failed:	captures given up in a row, with no other counter to blame
+ * @cfg:	DBG_EXTN_CFG at the last NMI, kept while @failed is not zero
+ * @stacks:	statistics: stacks delivered
+ * @given_up:	statistics: captures given up
+ * @partial:	statistics: stacks delivered that were not full
  *
  * Belongs to its CPU. Written with interrupts disabled and by NMIs.
  */
 struct brs_cpu {
-	bool			on;
-	bool			armed;
-	bool			nmi;
-	bool			full;
+	enum brs_state		state;
 	bool			idle;
-	bool			pair;
-	u32			start_msr;
-	u64			start_val;
 	u64			ctl;
 	struct task_struct	*task;
-	s64			distance;
-	s64			uncount;
-	unsigned long		resume_ip;
-	enum brs_exit		resume;
-	s64			exit_len[BRS_NR_EXITS];
-	s64			guard[BRS_NR_EXITS];
-	unsigned int		retakes;
-	struct pt_regs		user_regs;
+	unsigned long		user_ip;
+	unsigned int		failed;
+	u64			cfg;
+	u64			stacks;
+	u64			given_up;
+	u64			partial;
 };
 
 static DEFINE_PER_CPU(struct brs_cpu, brs_cpu);
@@ -182,7 +164,6 @@ DEFINE_STATIC_KEY_FALSE(amd_brs_key);
 
 DEFINE_STATIC_CALL_NULL(x86_pmu_nmi_enter, void (void));
 DEFINE_STATIC_CALL_NULL(x86_pmu_nmi_exit, void (void));
-DEFINE_STATIC_CALL_NULL(x86_pmu_resume, void (void));
 
 static struct event_constraint brs_constraint __ro_after_init =
 	EVENT_CONSTRAINT(0, BIT(BRS_PMC), 0);
@@ -191,7 +172,7 @@ static struct event_constraint brs_constraint __ro_after_init =
 static struct event_constraint brs_pair_constraint __ro_after_init =
 	__EVENT_CONSTRAINT(0, BIT(BRS_PMC), 0, 1, 0, PERF_X86_EVENT_PAIR);
 
-/* 32 of these make a stack, in an NMI: not the place for rdmsrl()'s tracepoint */
+/* A stack takes 32 reads, in an NMI: not the place for rdmsrl()'s tracepoint */
 static u64 brs_rdmsr(u32 msr)
 {
 	KUNIT_STATIC_STUB_REDIRECT(brs_rdmsr, msr);
@@ -206,41 +187,259 @@ static void brs_wrmsr(u32 msr, u64 val)
 	wrmsrl(msr, val);
 }
 
-/* Does @cfg tell that BRS has filled the buffer, and is off therefore? */
-static __always_inline bool brs_cfg_full(u64 cfg)
+/* For the places where nothing may be traced */
+static __always_inline void brs_wrmsr_noinstr(u32 msr, u64 val)
 {
-	return !(cfg & (BRS_CFG_BRSMEN | BRS_CFG_MSROFF)) && (cfg & BRS_CFG_VB);
+	__wrmsr(msr, (u32)val, (u32)(val >> 32));
 }
 
-static u64 brs_sign_extend(u64 ip)
+/*
+ * Stop the counter first, then BRS. An interrupt that is being held comes now,
+ * later or never, depending on the processor; each of these does no harm.
+ */
+static __always_inline void brs_stop(struct brs_cpu *brs)
 {
-	return sign_extend64(ip, boot_cpu_data.x86_virt_bits - 1);
+	brs_wrmsr_noinstr(BRS_PMC_CTL, brs->ctl & ~ARCH_PERFMON_EVENTSEL_ENABLE);
+	if (unlikely(brs->failed))
+		brs->cfg = __rdmsr(MSR_AMD_DBG_EXTN_CFG);
+	brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
 }
 
-/* Read the full buffer, newest branch first */
-static void brs_read(struct perf_branch_entry *br)
+/* Mark the buffer as not full; as empty if only parts of it have come lately */
+static __always_inline void brs_arm(struct brs_cpu *brs)
 {
-	u32 msr = MSR_AMD_SAMP_BR_FROM + 2 * (BRS_DEPTH - 1);
+	int i = brs->failed < BRS_FALLBACK ? BRS_DEPTH - 1 : 0;
+
+	for (; i < BRS_DEPTH; i++)
+		brs_wrmsr_noinstr(BRS_TO(i), BRS_TO_EMPTY);
+	brs->task = current;
+	brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_ARMED);
+}
+
+/*
+ * Start BRS first, then the counter. An NMI in between may have stopped the
+ * event for good, by throttling: then undo what was done.
+ */
+static __always_inline void brs_start(struct brs_cpu *brs)
+{
+	brs_arm(brs);
+	brs_wrmsr_noinstr(BRS_PMC_CTL, brs->ctl);
+	barrier();
+	if (brs->state != BRS_ON)
+		brs_stop(brs);
+}
+
+/* Called at the beginning of every NMI, before anything that may be traced */
+static noinstr void amd_brs_nmi_enter(void)
+{
+	struct brs_cpu *brs = raw_cpu_ptr(&brs_cpu);
+
+	if (brs->state != BRS_OFF)
+		brs_stop(brs);
+}
+
+/* Called at the end of every NMI, after anything that may be traced */
+static noinstr void amd_brs_nmi_exit(void)
+{
+	struct brs_cpu *brs = raw_cpu_ptr(&brs_cpu);
+
+	if (brs->state == BRS_ON && !brs->idle)
+		brs_start(brs);
+}
+
+/*
+ * Called when the CPU is about to go idle, with interrupts disabled, and when the
+ * CPU goes on. BRS has to be off meanwhile, because a CPU that has stopped takes
+ * no branches and would hold an interrupt for as long. The counter is stopped as
+ * well: it could overflow in the interrupt that ends the idle state.
+ */
+static noinstr void amd_brs_idle(bool enter)
+{
+	struct brs_cpu *brs = raw_cpu_ptr(&brs_cpu);
+	unsigned long flags;
+
+	if (enter) {
+		/* @idle first: the NMIs to come do not start what is stopped here */
+		brs->idle = true;
+		barrier();
+		if (brs->state == BRS_ON)
+			brs_stop(brs);
+		return;
+	}
+
+	flags = native_local_irq_save();
+	if (brs->idle) {
+		brs->idle = false;
+		barrier();
+		if (brs->state == BRS_ON)
+			brs_start(brs);
+	}
+	native_local_irq_restore(flags);
+}
+
+/* The BRS event that runs on this CPU, NULL if there is none */
+static struct perf_event *brs_event(struct cpu_hw_events *cpuc)
+{
+	struct perf_event *event = cpuc->events[BRS_PMC];
+
+	if (!event || !test_bit(BRS_PMC, cpuc->active_mask) ||
+	    !has_branch_stack(event))
+		return NULL;
+
+	return event;
+}
+
+static bool brs_counts_branches(struct perf_event *event)
+{
+	return (event->hw.config & AMD64_RAW_EVENT_MASK) == BRS_EVENT_TAKEN;
+}
+
+static bool brs_counts_user(struct perf_event *event)
+{
+	return event->hw.config & ARCH_PERFMON_EVENTSEL_USR;
+}
+
+static bool brs_counts_kernel(struct perf_event *event)
+{
+	return event->hw.config & ARCH_PERFMON_EVENTSEL_OS;
+}
+
+/* The least number of events from the end of an NMI to the next overflow */
+static s64 brs_nmi_distance(struct perf_event *event)
+{
+	if (!brs_counts_kernel(event))
+		return 1;
+
+	return brs_counts_branches(event) ? BRS_NMI_BRANCHES : BRS_NMI_EVENTS;
+}
+
+/*
+ * Set the counter to overflow 16 events before the end of the period, which is
+ * when the interrupt comes, but not before @min events from here. A sample that
+ * is due for a capture given up comes after @min events.
+ */
+static void brs_set_counter(struct perf_event *event, s64 min)
+{
+	struct hw_perf_event *hwc = &event->hw;
+	s64 left = local64_read(&hwc->period_left);
+
+	left = clamp(left - BRS_DEPTH, min, (s64)x86_pmu.max_period);
+	this_cpu_write(pmc_prev_left[hwc->idx], left);
+	local64_set(&hwc->prev_count, (u64)-left);
+	brs_wrmsr(hwc->event_base, (u64)-left & x86_pmu.cntval_mask);
+	if (is_counter_pair(hwc))
+		brs_wrmsr(x86_pmu_event_addr(hwc->idx + 1), 0xffff);
+
+	perf_event_update_userpage(event);
+}
+
+/* Start a period: period_left is 0 for a new period, less if a sample is due */
+static int brs_set_period(struct perf_event *event)
+{
+	struct hw_perf_event *hwc = &event->hw;
+
+	if (!has_branch_stack(event))
+		return x86_perf_event_set_period(event);
+
+	if (!local64_read(&hwc->period_left)) {
+		local64_set(&hwc->period_left, hwc->sample_period);
+		hwc->last_period = hwc->sample_period;
+	}
+
+	brs_set_counter(event, 1);
+	return 0;
+}
+
+/* Has the counter of @event, last read as @val, overflowed? */
+static bool brs_overflowed(u64 val)
+{
+	return !(val & BIT_ULL(x86_pmu.cntval_bits - 1));
+}
+
+/*
+ * The sample at the end of a period could not be taken: it stays due. Captures
+ * that fail in a row are taken again at growing distances.
+ */
+static void brs_give_up(struct brs_cpu *brs, struct perf_event *event)
+{
+	struct hw_perf_event *hwc = &event->hw;
+	unsigned int shift = min(brs->failed, 8U);
+
+	brs->given_up++;
+	if (!local64_read(&hwc->period_left))
+		local64_set(&hwc->period_left, -1);
+
+	brs_set_counter(event, brs_nmi_distance(event) << shift);
+}
+
+static bool brs_in_nmi_entry(u64 ip)
+{
+	return ip >= (unsigned long)asm_exc_nmi &&
+	       ip < (unsigned long)asm_exc_nmi_end;
+}
+
+/*
+ * Does @br belong to the way into or out of an NMI? Every way in starts in
+ * asm_exc_nmi(), and every way out of an NMI that has hit the kernel ends there.
+ * The way out to user mode is shared with other interrupts, so look for where
+ * the last NMI has returned to. Another interrupt may return to the same place:
+ * the stack is then given up for nothing.
+ */
+static bool brs_of_nmi(const struct brs_cpu *brs,
+		       const struct perf_branch_entry *br)
+{
+	return brs_in_nmi_entry(br->from) || brs_in_nmi_entry(br->to) ||
+	       (brs->user_ip && br->to == brs->user_ip && kernel_ip(br->from));
+}
+
+/*
+ * Read the buffer into @br, newest branch first, as far as hardware has written
+ * it.
+ * Return: the number of branches, 0 if one of a full buffer belongs to an NMI.
+ * Branches of an NMI are left out of a buffer that is not full.
+ */
+static unsigned int brs_read(const struct brs_cpu *brs,
+			     struct perf_branch_entry *br)
+{
+	bool full = brs_rdmsr(BRS_TO(BRS_DEPTH - 1)) != BRS_TO_EMPTY;
+	unsigned int nr = 0;
 	int i;
 
-	for (i = 0; i < BRS_DEPTH; i++, msr -= 2, br++) {
-		*br = (struct perf_branch_entry) {
-			.from	= brs_rdmsr(msr),
-			.to	= brs_sign_extend(brs_rdmsr(msr + 1)),
+	/* Only the last entry has been cleared: the others may be old */
+	if (!full && brs->failed < BRS_FALLBACK)
+		return 0;
+
+	for (i = BRS_DEPTH - 1; i >= 0; i--) {
+		u64 to = brs_rdmsr(BRS_TO(i));
+
+		if (to == BRS_TO_EMPTY)
+			continue;
+
+		br[nr] = (struct perf_branch_entry) {
+			.from	= brs_rdmsr(BRS_FROM(i)),
+			.to	= sign_extend64(to, boot_cpu_data.x86_virt_bits - 1),
 		};
+		if (!brs_of_nmi(brs, &br[nr]))
+			nr++;
+		else if (full)
+			return 0;
 	}
+
+	return nr;
 }
 
-/* Does the privilege filter @sel let @br pass? Both ends have to. */
+/*
+ * Does the privilege filter @sel let @br pass? The target decides, as
+ * perf_event_open(2) has it. Without the kernel no kernel address is let out at
+ * all.
+ */
 static bool brs_privilege_ok(const struct perf_branch_entry *br, u64 sel)
 {
-	bool from_kernel = kernel_ip(br->from);
-	bool to_kernel = kernel_ip(br->to);
+	if (kernel_ip(br->to))
+		return sel & X86_BR_KERNEL;
 
-	if ((from_kernel || to_kernel) && !(sel & X86_BR_KERNEL))
-		return false;
-
-	return (from_kernel && to_kernel) || (sel & X86_BR_USER);
+	return (sel & X86_BR_USER) &&
+	       ((sel & X86_BR_KERNEL) || !kernel_ip(br->from));
 }
 
 /*
@@ -252,7 +451,7 @@ static unsigned int brs_filter(struct perf_branch_entry *br, unsigned int nr,
 {
 	bool all = (sel & X86_BR_ANY) == X86_BR_ANY;
 	unsigned int i, out = 0;
-	int type;
+	int type, offset;
 
 	/* The usual case of an event for user and kernel: nothing to look for */
 	if (all && (sel & X86_BR_PLM) == X86_BR_PLM &&
@@ -265,9 +464,11 @@ static unsigned int brs_filter(struct perf_branch_entry *br, unsigned int nr,
 
 		/* Decoding is expensive: only where something depends on it */
 		if (!all || (sel & X86_BR_TYPE_SAVE)) {
-			type = branch_type(br[i].from, br[i].to, 0);
+			type = branch_type_fused(br[i].from, br[i].to, 0, &offset);
 			if (!all && !(sel & type & X86_BR_ANY))
 				continue;
+			/* The address may be that of a compare fused with the jump */
+			br[i].from += offset;
 			if (sel & X86_BR_TYPE_SAVE)
 				br[i].type = common_branch_type(type);
 		}
@@ -283,690 +484,192 @@ static unsigned int brs_filter(struct perf_branch_entry *br, unsigned int nr,
 	return out;
 }
 
-/* Does @event count nothing but the branches that BRS records? */
-static bool brs_counts_branches(struct perf_event *event)
-{
-	return (event->hw.config & AMD64_RAW_EVENT_MASK) == BRS_EVENT_TAKEN;
-}
-
-static bool brs_counts_kernel(struct perf_event *event)
-{
-	return event->hw.config & ARCH_PERFMON_EVENTSEL_OS;
-}
-
-/* The BRS event that runs on this CPU, NULL if there is none */
-static struct perf_event *brs_event(struct cpu_hw_events *cpuc)
-{
-	struct perf_event *event = cpuc->events[BRS_PMC];
-
-	if (!event || !test_bit(BRS_PMC, cpuc->active_mask) ||
-	    !has_branch_stack(event))
-		return NULL;
-
-	return event;
-}
-
 /*
- * How many events there are to go until the counter has to overflow, when the
- * period ends in @left: the interrupt comes 16 branches later.
- */
-static s64 brs_distance(s64 left)
-{
-	return clamp(left - BRS_DEPTH, 1, (s64)x86_pmu.max_period - BRS_MAX_GUARD);
-}
-
-/*
- * Is the counter left running in this NMI, to be set at its end? Not any more
- * if the event was stopped meanwhile.
- */
-static bool brs_runs_on(const struct brs_cpu *brs)
-{
-	return brs->nmi && brs->armed && brs->start_msr == BRS_PMC_CTR;
-}
-
-/* Let the counter of @event overflow after @distance events */
-static void brs_write_counter(struct brs_cpu *brs, struct perf_event *event,
-			      s64 distance)
-{
-	struct hw_perf_event *hwc = &event->hw;
-
-	this_cpu_write(pmc_prev_left[hwc->idx], distance);
-	local64_set(&hwc->prev_count, (u64)-distance);
-
-	if (brs_runs_on(brs)) {
-		brs->start_val = (u64)-distance & x86_pmu.cntval_mask;
-		return;
-	}
-
-	brs_wrmsr(hwc->event_base, (u64)-distance & x86_pmu.cntval_mask);
-	if (is_counter_pair(hwc))
-		brs_wrmsr(x86_pmu_event_addr(hwc->idx + 1), 0xffff);
-}
-
-/*
- * Let the counter overflow @distance events from here.
- *
- * In an NMI, @resume is the way that it will return by. An event that counts
- * in the kernel counts there as well, so it must not overflow before. The
- * length of that way is known to the branch once it was seen, see
- * brs_learn_exit(), and is then added on top and taken off the count again, as
- * if the NMI had not been. For events other than taken branches the best that
- * can be done is to start some distance off.
- */
-static void brs_set_counter(struct brs_cpu *brs, struct perf_event *event,
-			    s64 distance, enum brs_exit resume)
-{
-	brs->uncount = 0;
-
-	if (resume < BRS_NR_EXITS && brs_counts_kernel(event)) {
-		if (brs_counts_branches(event)) {
-			brs->uncount = brs->exit_len[resume];
-			distance += brs->uncount;
-		} else {
-			distance = max(distance, brs->guard[resume]);
-		}
-	}
-
-	brs->distance = distance;
-	brs_write_counter(brs, event, distance);
-	perf_event_update_userpage(event);
-}
-
-/* Take @n off what @event has counted, and off what its period has advanced */
-static void brs_uncount(struct perf_event *event, s64 n)
-{
-	local64_sub(n, &event->count);
-	local64_add(n, &event->hw.period_left);
-}
-
-/*
- * Set the period when an event is started. A remainder below zero means that
- * the event was stopped before the sample at the end of a period could be
- * taken, which is thus due.
- */
-static int brs_set_period(struct perf_event *event)
-{
-	struct hw_perf_event *hwc = &event->hw;
-	s64 left = local64_read(&hwc->period_left);
-
-	if (!has_branch_stack(event))
-		return x86_perf_event_set_period(event);
-
-	if (!left || left <= -(s64)hwc->sample_period) {
-		left = hwc->sample_period;
-		local64_set(&hwc->period_left, left);
-		hwc->last_period = left;
-	}
-
-	brs_set_counter(this_cpu_ptr(&brs_cpu), event, brs_distance(left),
-			BRS_NR_EXITS);
-	return 0;
-}
-
-/*
- * Bring the count of @event up to date. What a counter that runs on has counted
- * since the NMI began does not belong to it.
- * Return: the value of the counter, when the NMI began if it runs on.
- */
-static u64 brs_update(struct brs_cpu *brs, struct perf_event *event)
-{
-	u64 val = x86_perf_event_update(event);
-
-	if (!brs_runs_on(brs))
-		return val;
-
-	brs_uncount(event, sign_extend64(val - brs->start_val,
-					 x86_pmu.cntval_bits - 1));
-	local64_set(&event->hw.prev_count, brs->start_val);
-	return brs->start_val;
-}
-
-/*
- * Other events' samples may read the BRS event's count within an NMI, and so
- * may a BPF program with its own sample.
- */
-static u64 brs_event_update(struct perf_event *event)
-{
-	if (!has_branch_stack(event))
-		return x86_perf_event_update(event);
-
-	return brs_update(this_cpu_ptr(&brs_cpu), event);
-}
-
-/*
- * The period of @event has ended: begin the next one. What was counted beyond
- * the end, or not yet counted up to it, is made up for.
- * Return: the events that are left in the new period.
- */
-static s64 brs_next_period(struct perf_event *event)
-{
-	struct hw_perf_event *hwc = &event->hw;
-	s64 left = local64_read(&hwc->period_left) + hwc->sample_period;
-
-	if (left <= 0)
-		left = hwc->sample_period;
-
-	local64_set(&hwc->period_left, left);
-	hwc->last_period = hwc->sample_period;
-	return left;
-}
-
-/*
- * Has another NMI hit the capture? Then its end is the way into the NMI, all of
- * it in the kernel.
- */
-static bool brs_saw_nmi(const struct perf_branch_entry *br)
-{
-	int i;
-
-	for (i = 0; i < BRS_DEPTH; i++) {
-		if (br[i].to == (unsigned long)asm_exc_nmi)
-			return true;
-		if (!kernel_ip(br[i].from))
-			break;
-	}
-
-	return false;
-}
-
-static bool brs_is_iret(unsigned long ip)
-{
-	static const u8 iretq[] = { 0x48, 0xcf };
-
-	return ip >= (unsigned long)__entry_text_start &&
-	       ip <= (unsigned long)__entry_text_end - sizeof(iretq) &&
-	       !memcmp((void *)ip, iretq, sizeof(iretq));
-}
-
-/*
- * Does the filter @sel ask for all branches at the levels that @event counts
- * at? Then only a change of the level right after the overflow makes a stack
- * empty, and another one is likely to have something to tell.
- */
-static bool brs_filter_fits(struct perf_event *event, u64 sel)
-{
-	u64 config = event->hw.config;
-
-	return (sel & X86_BR_ANY) == X86_BR_ANY &&
-	       (!(config & ARCH_PERFMON_EVENTSEL_USR) || (sel & X86_BR_USER)) &&
-	       (!(config & ARCH_PERFMON_EVENTSEL_OS) || (sel & X86_BR_KERNEL));
-}
-
-/*
- * How many of the branches, from the oldest on, are the way out of the last
- * NMI: all up to and including its return, which has to be there as no way out
- * has more than BRS_DEPTH branches behind the point where the counter starts.
- * When the overflow was further from there than any way out is long, it is
- * another interrupt that has returned to the same place.
- */
-static unsigned int brs_exit_branches(const struct brs_cpu *brs,
-				      struct perf_event *event,
-				      const struct perf_branch_entry *br)
-{
-	s64 longest = brs_counts_branches(event) ? BRS_MAX_EXIT :
-						   BRS_MAX_GUARD / 2;
-	int i;
-
-	if (!brs->resume_ip || brs->distance > longest)
-		return 0;
-
-	for (i = BRS_DEPTH - 1; i >= 0 && kernel_ip(br[i].from); i--) {
-		if (br[i].to == brs->resume_ip && brs_is_iret(br[i].from))
-			return BRS_DEPTH - i;
-	}
-
-	return 0;
-}
-
-/*
- * The capture has begun @exit branches ahead of the end of an NMI. This tells
- * how long its way out is, see brs_set_counter().
- */
-static void brs_learn_exit(struct brs_cpu *brs, struct perf_event *event,
-			   unsigned int exit)
-{
-	s64 len = brs->distance + exit;
-
-	if (!brs_counts_branches(event)) {
-		brs->guard[brs->resume] = clamp_t(s64, 2 * brs->distance,
-						  BRS_DEPTH, BRS_MAX_GUARD);
-	} else if (len <= BRS_MAX_EXIT) {
-		brs->exit_len[brs->resume] = len;
-		brs->uncount = len;
-	}
-}
-
-/* How many of the branches in the buffer has @event, one of the kernel, counted? */
-static unsigned int brs_counted(struct perf_event *event,
-				const struct perf_branch_entry *br)
-{
-	unsigned int i, n = 0;
-
-	if (event->hw.config & ARCH_PERFMON_EVENTSEL_USR)
-		return BRS_DEPTH;
-
-	for (i = 0; i < BRS_DEPTH; i++)
-		n += kernel_ip(br[i].from);
-
-	return n;
-}
-
-/*
- * Are the registers at the top of the task's stack those that user space had
- * when it entered the kernel? They are not as long as they are being saved.
+ * Are the registers at @user those that user space had when it entered the
+ * kernel? @regs are those of an interrupt in kernel mode. The answer is no while
+ * the entry code is saving or restoring the registers.
  */
 static bool brs_user_regs_saved(const struct pt_regs *regs,
 				const struct pt_regs *user)
 {
 	const struct entry_stack *entry = cpu_entry_stack(smp_processor_id());
 
+	/* Still, or again, the stack pointer of user mode */
 	if (!kernel_ip(regs->sp))
 		return false;
 
+	/* The stack on which the entry code starts and ends */
 	if (regs->sp >= (unsigned long)entry &&
 	    regs->sp <= (unsigned long)(entry + 1))
 		return false;
 
+	/* Registers are being pushed or popped */
 	return regs->sp <= (unsigned long)user ||
 	       regs->sp > (unsigned long)(user + 1);
 }
 
 /*
- * By the time of the interrupt the program may have entered the kernel, which
- * is where @regs point to then. With 16 branches to go that is the rule rather
- * than an exception. No event that is limited to user space may tell any of it:
- * the sample is attributed to the place where user space was left.
+ * The interrupt comes 16 branches after the overflow, when the program has often
+ * entered the kernel, which is where @regs point to then. An event that is
+ * limited to user space may not tell any of that.
  *
- * Return: registers to sample, @copy being room for them; NULL if there are
- *	   none, as there is no user space.
+ * Return: the registers that user space had when it entered the kernel, NULL if
+ * they are not to be had or if there is no user space.
  */
-static struct pt_regs *brs_user_regs(struct pt_regs *regs, struct pt_regs *copy,
-				     const struct perf_branch_entry *br)
+static struct pt_regs *brs_user_regs(struct pt_regs *regs)
 {
 	struct pt_regs *user = task_pt_regs(current);
-	int i;
 
-	if ((current->flags & PF_KTHREAD) || !current->mm)
+	if (user_mode(regs))
+		return regs;
+
+	if ((current->flags & PF_KTHREAD) || !current->mm ||
+	    !brs_user_regs_saved(regs, user) || !user_mode(user))
 		return NULL;
 
-	if (brs_user_regs_saved(regs, user) && user_mode(user)) {
-		*copy = *user;
-		return copy;
-	}
-
-	/* Too early for that, but then the way in is among the branches */
-	for (i = 0; i < BRS_DEPTH; i++) {
-		if (kernel_ip(br[i].to) && !kernel_ip(br[i].from))
-			break;
-	}
-	if (i == BRS_DEPTH)
-		return NULL;
-
-	memset(copy, 0, sizeof(*copy));
-	copy->ip = br[i].from;
-	copy->cs = test_thread_flag(TIF_ADDR32) ? __USER32_CS : __USER_CS;
-	copy->ss = __USER_DS;
-	copy->flags = X86_EFLAGS_FIXED | X86_EFLAGS_IF;
-	return copy;
+	return user;
 }
 
-/*
- * @event has had its share of interrupts: stop it until the next tick. From
- * then on there are @distance events to the overflow, and no NMI in between.
- */
-static void brs_throttle(struct brs_cpu *brs, struct perf_event *event,
-			 s64 distance)
+/* How many of the @nr branches at @br has @event counted? */
+static unsigned int brs_counted(struct perf_event *event,
+				const struct perf_branch_entry *br,
+				unsigned int nr)
 {
-	x86_pmu_stop(event, 0);
-	brs_set_counter(brs, event, distance, BRS_NR_EXITS);
+	unsigned int i, n = 0;
+
+	for (i = 0; i < nr; i++)
+		n += kernel_ip(br[i].from) ? brs_counts_kernel(event) :
+					     brs_counts_user(event);
+	return n;
 }
 
 /*
- * Take what is due again, and soon, @resume being as for
- * brs_set_counter(). Nothing is counted off the period; it only must not look
- * like one that has just begun.
+ * The counter of @event has overflowed and is at @val. If there is a stack to
+ * deliver, deliver it as a sample, and start the next period.
+ * Return: false if the capture has to be given up.
  */
-static void brs_retake(struct brs_cpu *brs, struct perf_event *event,
-		       enum brs_exit resume)
-{
-	/* In a loop, not at the same place time and again */
-	s64 distance = BRS_RETAKE_DISTANCE + brs->retakes;
-	struct hw_perf_event *hwc = &event->hw;
-
-	if (!local64_read(&hwc->period_left))
-		local64_set(&hwc->period_left, -1);
-
-	brs_set_counter(brs, event, distance, resume);
-
-	/* It is an interrupt, with a sample or not */
-	if (perf_event_account_interrupt(event))
-		brs_throttle(brs, event, distance);
-}
-
-/*
- * The counter of @event has overflowed, and counted @over events since. If the
- * buffer is full, it has what came after the overflow. There is room for a
- * sample at @data.
- */
-static void brs_overflow(struct brs_cpu *brs, struct perf_event *event,
-			 struct perf_sample_data *data, struct pt_regs *regs,
-			 u64 over, enum brs_exit resume)
+static bool brs_sample(struct brs_cpu *brs, struct perf_event *event,
+		       struct pt_regs *regs, u64 val)
 {
 	struct cpu_hw_events *cpuc = this_cpu_ptr(&cpu_hw_events);
 	struct perf_branch_entry *br = cpuc->lbr_entries;
-	u64 sel = event->hw.branch_reg.config;
-	unsigned int nr = BRS_DEPTH, exit;
-	int throttle;
-	s64 left;
+	struct hw_perf_event *hwc = &event->hw;
+	struct perf_sample_data data;
+	unsigned int nr;
+	s64 over, left;
 
-	/* A period longer than what the counter can hold? */
-	left = local64_read(&event->hw.period_left);
-	if (left > BRS_DEPTH) {
-		brs_set_counter(brs, event, brs_distance(left), resume);
-		return;
+	if (brs->task != current)
+		return false;
+
+	if (event->attr.exclude_kernel) {
+		regs = brs_user_regs(regs);
+		if (!regs)
+			return false;
 	}
+
+	nr = brs_read(brs, br);
+	if (nr < BRS_DEPTH && brs->failed < BRS_FALLBACK)
+		return false;
 
 	/*
-	 * The buffer is not full when BRS was stopped halfway, because the PMU
-	 * was, or because an NMI came that is not the one for this overflow.
+	 * What the counter has counted since the last branch that was recorded is
+	 * the way into the NMI: take it off the count again.
 	 */
-	if (!brs->full || brs->task != current) {
-		brs_uncount(event, brs->uncount);
-		goto retake;
+	if (nr == BRS_DEPTH && brs_counts_kernel(event) && brs_counts_branches(event)) {
+		over = val - brs_counted(event, br, nr);
+		if (over > 0) {
+			local64_sub(over, &event->count);
+			local64_add(over, &hwc->period_left);
+		}
 	}
 
-	brs_read(br);
+	brs->stacks++;
+	if (nr == BRS_DEPTH)
+		brs->failed = 0;
+	else
+		brs->partial++;
 
-	exit = brs_exit_branches(brs, event, br);
-	if (exit)
-		brs_learn_exit(brs, event, exit);
-
-	/*
-	 * What was counted beyond the captured branches is the way from there
-	 * to the handler, unless the kernel is not counted anyway.
-	 */
-	if (brs_counts_kernel(event) && brs_counts_branches(event))
-		brs_uncount(event, max_t(s64, over - brs_counted(event, br), 0));
-	brs_uncount(event, brs->uncount);
-
-	if (brs_saw_nmi(br))
-		goto retake;
-
-	if (exit) {
-		if (brs->retakes++ < BRS_MAX_RETAKES)
-			goto retake;
-		nr -= exit;
-	}
-
-	if (event->attr.exclude_kernel && !user_mode(regs))
-		regs = brs_user_regs(regs, &brs->user_regs, br);
-
-	nr = brs_filter(br, nr, sel);
-
-	if (!nr && brs_filter_fits(event, sel) &&
-	    brs->retakes++ < BRS_MAX_RETAKES)
-		goto retake;
-
-	brs->retakes = 0;
-	cpuc->lbr_stack.nr = nr;
+	cpuc->lbr_stack.nr = brs_filter(br, nr, hwc->branch_reg.config);
 	cpuc->lbr_stack.hw_idx = -1ULL;
 
-	left = brs_next_period(event);
-	brs_set_counter(brs, event, brs_distance(left), resume);
+	/* Samples that have been missed for good are not made up for */
+	left = local64_read(&hwc->period_left) + hwc->sample_period;
+	local64_set(&hwc->period_left, left > 0 ? left : hwc->sample_period);
+	hwc->last_period = hwc->sample_period;
+	brs_set_counter(event, brs_nmi_distance(event));
 
-	if (regs) {
-		perf_sample_data_init(data, 0, event->hw.last_period);
-		perf_sample_save_brstack(data, event, &cpuc->lbr_stack, NULL);
-		throttle = perf_event_overflow(event, data, regs);
-	} else {
-		throttle = perf_event_account_interrupt(event);
-	}
+	perf_sample_data_init(&data, 0, hwc->last_period);
+	perf_sample_save_brstack(&data, event, &cpuc->lbr_stack, NULL);
+	if (perf_event_overflow(event, &data, regs))
+		x86_pmu_stop(event, 0);
 
-	if (throttle)
-		brs_throttle(brs, event, brs_distance(left));
-
-	return;
-
-retake:
-	brs_retake(brs, event, resume);
+	return true;
 }
 
-/*
- * An NMI has come that is not about the BRS event, whose counter stands at
- * @val. Should it be about to overflow, see to it that it does not on the way
- * out.
- */
-static void brs_keep_distance(struct brs_cpu *brs, struct perf_event *event,
-			      u64 val, enum brs_exit resume)
+/* A capture was given up although no other counter has interrupted */
+static void brs_count_failure(struct brs_cpu *brs)
 {
-	s64 distance = -sign_extend64(val, x86_pmu.cntval_bits - 1);
-	s64 uncount = brs->uncount;
-
-	if (resume == BRS_NR_EXITS || !brs_counts_kernel(event) ||
-	    distance > max(brs->guard[resume], BRS_MAX_EXIT))
-		return;
-
-	brs_set_counter(brs, event, distance, resume);
-	brs->uncount += uncount;
+	if (brs->state == BRS_ON && ++brs->failed == BRS_FALLBACK)
+		pr_warn_once("hardware does not fill the buffer as expected (DBG_EXTN_CFG %#llx): stacks may be short\n",
+			     brs->cfg);
 }
 
 /**
  * amd_brs_handle_irq - handle the PMU interrupt while a BRS event is active
  * @regs: registers at the time of the interrupt
  *
- * Handles all counters, like x86_pmu_handle_irq(). From amd_brs_nmi_enter() to
- * amd_brs_nmi_exit() the counter of the BRS event stands still, or its value at
- * the beginning is the one that counts.
+ * Handles all counters. The counter of the BRS event is stopped, as is BRS, from
+ * amd_brs_nmi_enter() to amd_brs_nmi_exit().
  *
  * Context: NMI.
  * Return: the number of counters that have overflowed.
  */
 int amd_brs_handle_irq(struct pt_regs *regs)
 {
-	struct cpu_hw_events *cpuc = this_cpu_ptr(&cpu_hw_events);
+	struct perf_event *event = brs_event(this_cpu_ptr(&cpu_hw_events));
 	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
-	struct perf_event *brs_ev = brs_event(cpuc);
-	enum brs_exit resume = BRS_NR_EXITS;
-	struct perf_sample_data data;
-	struct perf_event *event;
-	int idx, handled = 0;
+	bool overflowed, sampled = false;
+	s64 left, min;
+	int handled;
 	u64 val;
 
-	/* Not if the event is about to be stopped, or the CPU to sleep */
-	if (brs->nmi && brs->armed && !brs->idle)
-		resume = user_mode(regs) ? BRS_EXIT_USER : BRS_EXIT_KERNEL;
+	val = x86_perf_event_update(event);
+	left = local64_read(&event->hw.period_left);
+	min = brs_nmi_distance(event);
+	overflowed = brs_overflowed(val);
 
-	/* What BRS had to let go of has come without it */
-	brs->full &= brs->nmi;
+	if (!overflowed) {
+		/* Not on the way out of this NMI, which is about another counter */
+		if (-sign_extend64(val, x86_pmu.cntval_bits - 1) < min)
+			brs_set_counter(event, min);
+	} else if (left > BRS_DEPTH) {
+		/* The period is longer than what the counter can hold */
+		brs_set_counter(event, min);
+	} else {
+		sampled = brs_sample(brs, event, regs, val);
+		if (!sampled)
+			brs_give_up(brs, event);
+	}
 
-	apic_write(APIC_LVTPC, APIC_DM_NMI);
+	handled = x86_pmu_handle_irq(regs);
 
-	for_each_set_bit(idx, x86_pmu.cntr_mask, X86_PMC_IDX_MAX) {
-		if (!test_bit(idx, cpuc->active_mask))
-			continue;
+	if (overflowed) {
+		if (!sampled && !handled && left <= BRS_DEPTH)
+			brs_count_failure(brs);
 
-		event = cpuc->events[idx];
-		val = event == brs_ev ? brs_update(brs, event) :
-					x86_perf_event_update(event);
-
-		if (val & BIT_ULL(x86_pmu.cntval_bits - 1)) {
-			if (event == brs_ev)
-				brs_keep_distance(brs, event, val, resume);
-			continue;
-		}
-
-		handled++;
-
-		if (event == brs_ev) {
-			brs_overflow(brs, event, &data, regs, val, resume);
-			continue;
-		}
-
-		if (!x86_perf_event_set_period(event))
-			continue;
-
-		perf_sample_data_init(&data, 0, event->hw.last_period);
-		if (perf_event_overflow(event, &data, regs))
+		/* Throttle interrupts without a sample like those with a sample */
+		if (!sampled && perf_event_account_interrupt(event))
 			x86_pmu_stop(event, 0);
+
+		if (!handled)
+			inc_irq_stat(apic_perf_irqs);
+		handled++;
 	}
 
-	if (handled)
-		inc_irq_stat(apic_perf_irqs);
-
-	brs->task = current;
-	brs->resume = resume;
-	brs->resume_ip = resume < BRS_NR_EXITS ? regs->ip : 0;
-
-	/* Should the NMI be handled once more, this was all there is to tell */
-	brs->full = false;
-
+	/* Only an event that counts in the kernel can start a capture there */
+	brs->user_ip = user_mode(regs) && (brs->ctl & ARCH_PERFMON_EVENTSEL_OS) ?
+		       regs->ip : 0;
 	return handled;
-}
-
-/* For the places where nothing may be traced */
-static __always_inline void brs_wrmsr_noinstr(u32 msr, u64 val)
-{
-	__wrmsr(msr, (u32)val, (u32)(val >> 32));
-}
-
-static __always_inline u64 brs_rdpmc_noinstr(void)
-{
-	u32 low, high;
-
-	asm volatile("rdpmc" : "=a" (low), "=d" (high) : "c" (BRS_PMC));
-	return low | (u64)high << 32;
-}
-
-/*
- * Does the counter have to be stopped and started in the kernel? One that does
- * not count there stands still anyway.
- */
-static __always_inline bool brs_has_to_stop(const struct brs_cpu *brs)
-{
-	return brs->ctl & ARCH_PERFMON_EVENTSEL_OS;
-}
-
-/* Stop the counter and BRS, in this order. Return: whether the buffer is full */
-static __always_inline bool brs_stop_noinstr(struct brs_cpu *brs)
-{
-	u64 cfg;
-
-	if (brs_has_to_stop(brs))
-		brs_wrmsr_noinstr(BRS_PMC_CTL,
-				  brs->ctl & ~ARCH_PERFMON_EVENTSEL_ENABLE);
-
-	cfg = __rdmsr(MSR_AMD_DBG_EXTN_CFG);
-	if (cfg & BRS_CFG_BRSMEN)
-		brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
-
-	return brs_cfg_full(cfg);
-}
-
-/*
- * Start BRS and its counter, in this order. An NMI that comes meanwhile may stop
- * the event, which is to be stopped then.
- */
-static __always_inline void brs_start_noinstr(struct brs_cpu *brs, u32 msr,
-					      u64 val)
-{
-	brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_ARMED);
-	if (brs_has_to_stop(brs))
-		brs_wrmsr_noinstr(msr, val);
-
-	barrier();
-	if (!brs->armed)
-		brs_stop_noinstr(brs);
-}
-
-/*
- * Called at the very beginning of an NMI, any NMI. Few of its branches are ever
- * counted, and not more can get into the buffer. In particular, it cannot be
- * filled by a capture that has begun in the NMI.
- *
- * If the buffer is full, BRS is off by itself and the counter has overflowed a
- * moment ago. The usual NMI is this one: to stop the counter, and to start it
- * at the end, is then spared. Its value is to be set there instead.
- */
-static noinstr void amd_brs_nmi_enter(void)
-{
-	struct brs_cpu *brs = raw_cpu_ptr(&brs_cpu);
-
-	/*
-	 * An NMI that takes a fault lets others in on its way out: one that comes
-	 * before amd_brs_nmi_exit() is through goes on with what was begun.
-	 */
-	if (!brs->on || brs->nmi)
-		return;
-
-	brs->start_msr = BRS_PMC_CTL;
-	brs->start_val = brs->ctl;
-	brs->full = brs_cfg_full(__rdmsr(MSR_AMD_DBG_EXTN_CFG));
-
-	if (!brs->full || !brs->armed || brs->idle || brs->pair) {
-		brs->full = brs_stop_noinstr(brs);
-	} else if (brs_has_to_stop(brs)) {
-		brs->start_msr = BRS_PMC_CTR;
-		brs->start_val = brs_rdpmc_noinstr();
-	}
-	brs->nmi = true;
-}
-
-/* Called at the very end of an NMI */
-static noinstr void amd_brs_nmi_exit(void)
-{
-	struct brs_cpu *brs = raw_cpu_ptr(&brs_cpu);
-
-	if (!brs->nmi)
-		return;
-
-	/* Unless the event was stopped, that is throttled, or is just about to */
-	if (brs->armed && !brs->idle)
-		brs_start_noinstr(brs, brs->start_msr, brs->start_val);
-
-	barrier();
-	brs->nmi = false;
-}
-
-/*
- * A processor in a low power state must not have BRS on. The counter has to
- * stand still too: the interrupt that ends the state comes before BRS is back.
- * An interrupt that is being held when BRS goes off comes here and now, and
- * finds @idle set.
- */
-static noinstr void amd_brs_idle(bool enter)
-{
-	struct brs_cpu *brs = raw_cpu_ptr(&brs_cpu);
-	unsigned long flags;
-
-	if (enter) {
-		if (!brs->armed)
-			return;
-
-		brs->idle = true;
-		barrier();
-
-		/* An NMI has just stopped the event. Those to come clear @idle. */
-		if (!brs->armed) {
-			brs->idle = false;
-			return;
-		}
-
-		brs_stop_noinstr(brs);
-		return;
-	}
-
-	if (!brs->idle)
-		return;
-
-	/* An interrupt may come in between, and do the same */
-	flags = native_local_irq_save();
-	if (brs->idle) {
-		brs->resume_ip = 0;
-		brs->idle = false;
-		barrier();
-		brs_start_noinstr(brs, BRS_PMC_CTL, brs->ctl);
-	}
-	native_local_irq_restore(flags);
 }
 
 /**
@@ -986,43 +689,47 @@ bool __amd_brs_active(void)
  * Does nothing while the PMU is disabled as a whole.
  *
  * Context: interrupts disabled.
+ * Return: false if the counter must not be started now.
  */
-void amd_brs_enable(struct perf_event *event)
+bool amd_brs_enable(struct perf_event *event)
 {
 	struct cpu_hw_events *cpuc = this_cpu_ptr(&cpu_hw_events);
 	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
-	u64 ctl;
 
 	if (!cpuc->enabled)
-		return;
+		return true;
 
-	ctl = (event->hw.config | ARCH_PERFMON_EVENTSEL_ENABLE) &
-	      ~cpuc->perf_ctr_virt_mask;
-	if (brs->ctl != ctl)
-		memset(brs->guard, 0, sizeof(brs->guard));
+	/* The interrupt of an overflow has got lost, as has the state in a sleep */
+	if (brs_overflowed(x86_perf_event_update(event)))
+		brs_give_up(brs, event);
 
-	brs->ctl = ctl;
-	brs->pair = is_counter_pair(&event->hw);
-	brs->task = current;
-	brs->resume_ip = 0;
-	brs->idle = false;
-	brs->on = true;
+	/* Events of other tasks come and go, and the hooks that clear @idle too */
+	if (!is_idle_task(current))
+		brs->idle = false;
+
+	brs->ctl = (event->hw.config | ARCH_PERFMON_EVENTSEL_ENABLE) &
+		   ~cpuc->perf_ctr_virt_mask;
+	brs->user_ip = 0;
 
 	/*
-	 * From here on NMIs stop BRS and start it. One that comes just now
-	 * starts it, and the counter, a little early. The other way round it
+	 * From here on NMIs stop BRS and the counter and start them. An NMI that
+	 * comes just now starts them a little early. The other way round an NMI
 	 * would leave BRS off behind our back.
 	 */
 	barrier();
-	brs->armed = true;
+	brs->state = BRS_ON;
 	barrier();
-	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_ARMED);
+	if (brs->idle)
+		return false;
+
+	brs_arm(brs);
+	return true;
 }
 
 /**
  * __amd_brs_disarm - announce that the counter is about to be stopped
  *
- * NMIs do not start it again.
+ * NMIs do not start the counter any more, but still stop it.
  *
  * Context: interrupts disabled, or NMI.
  */
@@ -1030,8 +737,8 @@ void __amd_brs_disarm(void)
 {
 	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
 
-	brs->armed = false;
-	brs->idle = false;
+	if (brs->state == BRS_ON)
+		brs->state = BRS_STOPPING;
 	barrier();
 }
 
@@ -1039,7 +746,7 @@ void __amd_brs_disarm(void)
  * __amd_brs_disable - turn off BRS
  *
  * Goes after amd_brs_disarm() and stopping the counter. An interrupt that is
- * being held comes at once; it does no harm.
+ * being held may come at once, and does no harm.
  *
  * Context: interrupts disabled, or NMI.
  */
@@ -1047,11 +754,12 @@ void __amd_brs_disable(void)
 {
 	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
 
-	if (!brs->on)
+	if (brs->state == BRS_OFF)
 		return;
 
-	brs->on = false;
 	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
+	barrier();
+	brs->state = BRS_OFF;
 }
 
 /**
@@ -1061,31 +769,12 @@ void __amd_brs_disable(void)
  */
 void amd_brs_reset(void)
 {
-	memset(this_cpu_ptr(&brs_cpu), 0, sizeof(struct brs_cpu));
-	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
-}
-
-/*
- * Coming back from suspend or hibernation. What was counted since the counter
- * was last written is gone; without this it would count up from zero and not
- * overflow in years. It is set here and started by the next context switch, see
- * amd_brs_add(). By then the local APIC is back too, which would lose the
- * interrupt of an overflow now.
- */
-static void amd_brs_resume(void)
-{
-	struct cpu_hw_events *cpuc = this_cpu_ptr(&cpu_hw_events);
 	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
-	struct perf_event *event = brs_event(cpuc);
-	s64 left;
 
-	__amd_brs_disarm();
+	brs->state = BRS_OFF;
+	brs->idle = false;
+	brs->failed = 0;
 	brs_wrmsr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
-	if (!event)
-		return;
-
-	left = local64_read(&event->hw.period_left);
-	brs_set_counter(brs, event, brs_distance(left), BRS_NR_EXITS);
 }
 
 /**
@@ -1120,7 +809,6 @@ struct event_constraint *amd_brs_constraint(struct perf_event *event)
 	return is_counter_pair(&event->hw) ? &brs_pair_constraint :
 					     &brs_constraint;
 }
-
 /* What may be asked for, and which X86_BR_* flags it stands for */
 static const struct {
 	u64	sample_type;
@@ -1255,6 +943,19 @@ static bool brs_has(const struct cpuinfo_x86 *c)
 	return c->x86 == 0x19 && cpu_has(c, X86_FEATURE_BRS);
 }
 
+/* The driver knows a full buffer by the last entry, see brs_arm() */
+static bool __init brs_can_empty(void)
+{
+	u32 msr = BRS_TO(BRS_DEPTH - 1);
+
+	brs_wrmsr(msr, BRS_DEPTH);
+	if (brs_rdmsr(msr) == BRS_TO_EMPTY)
+		return false;
+
+	brs_wrmsr(msr, BRS_TO_EMPTY);
+	return brs_rdmsr(msr) == BRS_TO_EMPTY;
+}
+
 /**
  * amd_brs_init - look for BRS and get ready for it
  *
@@ -1265,20 +966,49 @@ int __init amd_brs_init(void)
 	if (!brs_has(&boot_cpu_data))
 		return -EOPNOTSUPP;
 
+	if (!brs_can_empty()) {
+		pr_warn("the branch buffer cannot be cleared: BRS is not used\n");
+		return -EOPNOTSUPP;
+	}
+
 	x86_pmu.lbr_nr = BRS_DEPTH;
 	x86_pmu.set_period = brs_set_period;
-	x86_pmu.update = brs_event_update;
 	x86_pmu.check_period = brs_check_period;
 
 	static_branch_enable(&amd_brs_key);
 	static_call_update(x86_pmu_nmi_exit, amd_brs_nmi_exit);
 	static_call_update(x86_pmu_nmi_enter, amd_brs_nmi_enter);
-	static_call_update(x86_pmu_resume, amd_brs_resume);
 	perf_idle_register(amd_brs_idle);
 
 	pr_cont("%d-deep BRS, ", x86_pmu.lbr_nr);
 	return 0;
 }
+
+static int brs_statistics_show(struct seq_file *m, void *unused)
+{
+	int cpu;
+
+	seq_puts(m, "cpu stacks partial given_up\n");
+	for_each_online_cpu(cpu) {
+		const struct brs_cpu *brs = per_cpu_ptr(&brs_cpu, cpu);
+
+		seq_printf(m, "%d %llu %llu %llu\n", cpu, brs->stacks,
+			   brs->partial, brs->given_up);
+	}
+
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(brs_statistics);
+
+/* The PMU comes up before debugfs does */
+static int __init brs_debugfs_init(void)
+{
+	if (static_key_enabled(&amd_brs_key))
+		debugfs_create_file("amd_brs", 0444, NULL, NULL, &brs_statistics_fops);
+
+	return 0;
+}
+late_initcall(brs_debugfs_init);
 
 #if IS_ENABLED(CONFIG_PERF_EVENTS_AMD_BRS_KUNIT_TEST)
 #include "brs_test.c"

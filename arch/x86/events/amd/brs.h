@@ -21,7 +21,7 @@ struct event_constraint *amd_brs_constraint(struct perf_event *event);
 void amd_brs_reset(void);
 void amd_brs_add(struct perf_event *event);
 void amd_brs_del(struct perf_event *event);
-void amd_brs_enable(struct perf_event *event);
+bool amd_brs_enable(struct perf_event *event);
 void __amd_brs_disarm(void);
 void __amd_brs_disable(void);
 bool __amd_brs_active(void);
@@ -63,6 +63,11 @@ amd_brs_constraint(struct perf_event *event)
 	return NULL;
 }
 
+static inline bool amd_brs_enable(struct perf_event *event)
+{
+	return true;
+}
+
 static inline bool amd_brs_active(void)
 {
 	return false;
@@ -76,7 +81,6 @@ static inline int amd_brs_handle_irq(struct pt_regs *regs)
 static inline void amd_brs_reset(void) { }
 static inline void amd_brs_add(struct perf_event *event) { }
 static inline void amd_brs_del(struct perf_event *event) { }
-static inline void amd_brs_enable(struct perf_event *event) { }
 static inline void amd_brs_disarm(void) { }
 static inline void amd_brs_disable(void) { }
 

@@ -82,7 +82,8 @@ TEST(b7_user_stack_has_no_kernel_address)
 	EXPECT_EQ(0, c.kernel_to);
 }
 
-TEST(b7_kernel_stack_has_no_user_address)
+/* The target decides: where in the program a system call came from is shown */
+TEST(b7_kernel_stack_has_kernel_targets)
 {
 	struct perf_event_attr attr = brs_attr(1009);
 	struct counts c;
@@ -92,7 +93,6 @@ TEST(b7_kernel_stack_has_no_user_address)
 	attr.exclude_user = 1;
 	c = record(_metadata, &attr);
 	EXPECT_GT(c.entries, 100);
-	EXPECT_EQ(0, c.user_from);
 	EXPECT_EQ(0, c.user_to);
 }
 
@@ -120,7 +120,7 @@ TEST(b7_kernel_branches_of_an_event_of_both)
 	attr.branch_sample_type |= PERF_SAMPLE_BRANCH_KERNEL;
 	c = record(_metadata, &attr);
 	EXPECT_GT(c.entries, 100);
-	EXPECT_EQ(0, c.user_from);
+	EXPECT_GT(c.user_from, 10);
 	EXPECT_EQ(0, c.user_to);
 }
 
