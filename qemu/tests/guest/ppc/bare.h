@@ -17,7 +17,7 @@
 extern const uint32_t vector[];
 
 /* Put them to all vectors below @end. */
-static void set_vectors(unsigned end)
+static inline void set_vectors(unsigned end)
 {
     for (unsigned at = 0x100; at < end; at += 0x20) {
         uint32_t *to = (uint32_t *)(uintptr_t)at;
