@@ -175,6 +175,35 @@ static bool is_taken(void)
     return mfspr(SPR_EBBRR) == (uintptr_t)do_nothing;
 }
 
+/* What PMC5 counts of problem state, and of the way there and back */
+static uint64_t counted(uint64_t mmcr0)
+{
+    calm();
+    mtspr(SPR_MMCR0, mmcr0);
+    guarded_now = true;
+    guarded(do_nothing, 0, KERNEL_MSR | MSR_EE | MSR_PR);
+    guarded_now = false;
+    mtspr(SPR_MMCR0, MMCR0_FC);
+    return mfspr(SPR_PMC5);
+}
+
+/* With FCPC, FCP freezes the problem state that it freezes, and nothing else. */
+static void problem_state_freezes(void)
+{
+    bool ok;
+
+    ok = is("with FCP", counted(MMCR0_FCS | MMCR0_FCP), 0);
+    ok &= is("with FCPC", counted(MMCR0_FCS | MMCR0_FCPC), 0);
+    /* sc, and two instructions before it at most */
+    ok &= is("with FCP and FCPC", counted(MMCR0_FCS | MMCR0_FCPC | MMCR0_FCP) - 1 <= 2, true);
+    result(ok, "fcpc_chooses_the_problem_state");
+
+    ok = is("with FCM0", counted(MMCR0_FCM0), 0);
+    ok &= is("with FCM0, FCP and FCPC", counted(MMCR0_FCM0 | MMCR0_FCPC | MMCR0_FCP), 0);
+    calm();
+    result(ok, "fcpc_leaves_fcm0_alone");
+}
+
 static void event_based_exceptions(void)
 {
     unsigned before = pmis;
@@ -223,6 +252,7 @@ void main(void)
     reserved_bits(model);
     bescr_numbers();
     event_based_exceptions();
+    problem_state_freezes();
 
     for (int round = 0; round < ROUNDS; round++) {
         mtspr(SPR_EBBHR, ebb_handler);
