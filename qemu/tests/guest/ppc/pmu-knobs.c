@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Do the CPU properties that change the emulated POWER PMU do what they say?
+ *
+ * -append "NAME=VALUE ..." tells what to expect, with the names below, which
+ * are those of the properties without "x-pmu-"; a property that is not named
+ * has its default value.  All behaviours are measured whatever is named, so
+ * that a property that changes more than it says is found, too.
+ */
+
+#include "pseries.h"
+
+#define MMCR0_FCECE (1ULL << 25)
+#define MMCR0_PMCJCE (1ULL << 14)
+
+/* Instructions that are executed in a row; no more can be waited for there */
+#define ROW 700
+/* Instructions until the counter becomes negative */
+#define START 10
+
+#define PMC1_INSTRUCTIONS (0x02ULL << 24)
+#define PMC2_CYCLES (0x1eULL << 16)
+
+static struct {
+    const char *name;
+    uint64_t value;
+} expected[] = {
+    { "delay", 0 },
+    { "siar-skid", 0 },
+    { "pmc-edge", 0 },
+    { "ebb-edge", 0 },
+    { "fcece-pmae", 0 },
+    { "cpi", 1 },
+    { "cpi-jitter", 0 },
+};
+enum { DELAY, SKID, PMC_EDGE, EBB_EDGE, FCECE_PMAE, CPI, JITTER };
+#define EXPECTED(n) (expected[n].value)
+
+static void read_arguments(void)
+{
+    const char *s = boot_arguments();
+
+    while (*s) {
+        const char *end = s;
+        bool known = false;
+
+        while (*end && *end != '=') {
+            end++;
+        }
+        for (unsigned i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
+            const char *a = s, *b = expected[i].name;
+
+            while (a < end && *a == *b) {
+                a++;
+                b++;
+            }
+            if (a == end && !*b && *end) {
+                known = true;
+                expected[i].value = 0;
+                for (s = end + 1; *s >= '0' && *s <= '9'; s++) {
+                    expected[i].value = expected[i].value * 10 + *s - '0';
+                }
+                break;
+            }
+        }
+        if (!known) {
+            result(false, "knows_its_arguments");
+            finish();
+        }
+        while (*s == ' ') {
+            s++;
+        }
+    }
+}
+
+/*
+ * set_and_run(mmcr0, end) writes MMCR0, executes instructions in a row, and
+ * writes end to MMCR0.  An interrupt in the row goes on after it.
+ */
+asm(".text\n"
+    "set_and_run: mtspr 795,3\n"
+    "row: .rept 700; nop; .endr\n"
+    "    mtspr 795,4\n"
+    "    blr\n"
+    "user_row: .rept 700; nop; .endr\n"
+    "    sc");
+void set_and_run(uint64_t mmcr0, uint64_t end);
+void user_row(uint64_t unused);
+extern char row[];
+
+static void with_interrupts(uint64_t mmcr0)
+{
+    asm volatile("mtmsrd %0,1" : : "r" (MSR_EE | MSR_RI) : "memory");
+    set_and_run(mmcr0, MMCR0_FC);
+    asm volatile("mtmsrd %0,1" : : "r" (MSR_RI) : "memory");
+}
+
+static uint64_t index_of(uint64_t address, char *base)
+{
+    return (address - (uintptr_t)base) / 4;
+}
+
+/* As many instructions as are executed at least until nothing more happens */
+static void wait(void)
+{
+    for (uint64_t n = START + EXPECTED(SKID) + EXPECTED(DELAY); n; n--) {
+        asm volatile("nop" : : : "memory");
+    }
+}
+
+static void prepare(uint64_t pmc1)
+{
+    calm();
+    mtspr(SPR_MMCR1, PMC1_INSTRUCTIONS);
+    mtspr(SPR_PMC1, pmc1);
+}
+
+/* Instructions after the one that makes a counter negative until FCECE freezes it */
+static uint64_t until_frozen(void)
+{
+    return EXPECTED(FCECE_PMAE) ? EXPECTED(SKID) : 0;
+}
+
+/* MMCR0 some time after it was written */
+static uint64_t mmcr0_after(uint64_t mmcr0)
+{
+    mtspr(SPR_MMCR0, mmcr0);
+    wait();
+    return mfspr(SPR_MMCR0);
+}
+
+static void interrupts(void)
+{
+    uint64_t at = START + EXPECTED(SKID);
+    unsigned before = pmis;
+    bool ok;
+
+    prepare(0x80000000 - START);
+    with_interrupts(MMCR0_PMAE | MMCR0_PMC1CE);
+    ok = is("interrupts", pmis - before, 1);
+    ok &= is("taken after", index_of(pmi_srr0, row), at + EXPECTED(DELAY));
+    ok &= is("SIAR, as the number of an instruction", index_of(pmi_siar, row), at - 1);
+    ok &= is("MMCR0[PMAE]", pmi_mmcr0 & MMCR0_PMAE, 0);
+    ok &= is("MMCR0[PMAO]", pmi_mmcr0 & MMCR0_PMAO, MMCR0_PMAO);
+    result(ok, "overflow_interrupts_in_time");
+
+    /* MMCR0[PMAO] that is written is an alert, of which SIAR tells nothing. */
+    before = pmis;
+    prepare(0);
+    with_interrupts(MMCR0_FC | MMCR0_PMAO);
+    ok = is("interrupts", pmis - before, 1);
+    ok &= is("taken after", index_of(pmi_srr0, row), EXPECTED(DELAY));
+    result(ok, "written_alert_interrupts_in_time");
+
+    /* Who clears MMCR0[PMAO] before has no interrupt. */
+    before = pmis;
+    prepare(0);
+    asm volatile("mtmsrd %0,1; mtspr 795,%1; mtspr 795,%2; mtmsrd %3,1"
+                 : : "r" (MSR_EE | MSR_RI), "r" (MMCR0_FC | MMCR0_PMAO), "r" (MMCR0_FC),
+                   "r" (MSR_RI) : "memory");
+    wait();
+    interrupts_on();
+    result(is("interrupts", pmis - before, !EXPECTED(DELAY)), "exception_in_time_only");
+}
+
+/* The alert comes before the exception, which waits for MSR[EE]. */
+static void alert(void)
+{
+    uint64_t at = START + EXPECTED(SKID), mmcr0;
+    bool ok;
+
+    prepare(0x80000000 - START);
+    set_and_run(MMCR0_PMAE | MMCR0_PMC1CE | MMCR0_FCECE, 0);
+    /* set_and_run() has cleared MMCR0; what it took away is in SIAR. */
+    ok = is("SIAR, as the number of an instruction", index_of(mfspr(SPR_SIAR), row), at - 1);
+
+    prepare(0x80000000 - START);
+    mmcr0 = mmcr0_after(MMCR0_PMAE | MMCR0_PMC1CE | MMCR0_FCECE);
+    ok &= is("MMCR0", mmcr0 & (MMCR0_FC | MMCR0_PMAE | MMCR0_PMAO), MMCR0_FC | MMCR0_PMAO);
+    ok &= is("PMC1", mfspr(SPR_PMC1), 0x80000000 + until_frozen());
+    result(ok, "overflow_alerts");
+}
+
+static void negative_counter(void)
+{
+    uint64_t mmcr0 = MMCR0_FC | MMCR0_PMAE | MMCR0_PMC1CE;
+    uint64_t want = EXPECTED(PMC_EDGE) ? 0 : MMCR0_PMAO;
+    bool ok;
+
+    prepare(0x80000000);
+    ok = is("alert", mmcr0_after(mmcr0) & MMCR0_PMAO, want);
+
+    /* made negative after MMCR0[PMAE] was set */
+    prepare(0);
+    mtspr(SPR_MMCR0, mmcr0);
+    mtspr(SPR_PMC1, 0x80000000);
+    wait();
+    ok &= is("alert for a write", mfspr(SPR_MMCR0) & MMCR0_PMAO, want);
+
+    /* made negative by counting, before MMCR0[PMAE] is set */
+    prepare(0x80000000 - START);
+    set_and_run(MMCR0_PMC1CE, MMCR0_FC);
+    ok &= is("no alert without PMAE", mfspr(SPR_MMCR0) & MMCR0_PMAO, 0);
+    ok &= is("alert later", mmcr0_after(mmcr0) & MMCR0_PMAO, want);
+    result(ok, "negative_counter_alerts");
+}
+
+/* Does problem state branch where it should? */
+static void event_based_branches(void)
+{
+    uint64_t at = START + EXPECTED(SKID) + EXPECTED(DELAY);
+    bool ok;
+
+    mtspr(SPR_EBBHR, ebb_handler);
+    prepare(0x80000000 - START);
+    mtspr(SPR_EBBRR, 0);
+    mtspr(SPR_BESCR, BESCR_GE | BESCR_PME);
+    mtspr(SPR_MMCR0, MMCR0_FCS | MMCR0_EBE | MMCR0_PMAE | MMCR0_PMC1CE);
+    guarded_now = true;
+    guarded(user_row, 0, KERNEL_MSR | MSR_EE | MSR_PR);
+    guarded_now = false;
+    ok = is("branches after", index_of(mfspr(SPR_EBBRR), (char *)user_row), at);
+    ok &= is("SIAR, as the number of an instruction",
+             index_of(mfspr(SPR_SIAR), (char *)user_row), START + EXPECTED(SKID) - 1);
+    result(ok, "overflow_branches_in_time");
+}
+
+static bool pending_after(uint64_t mmcr0, uint64_t bescr)
+{
+    mtspr(SPR_BESCR, bescr);
+    mtspr(SPR_MMCR0, mmcr0);
+    wait();
+    return mfspr(SPR_BESCR) & BESCR_PMEO;
+}
+
+static void event_based_exceptions(void)
+{
+    bool later = !EXPECTED(EBB_EDGE), ok;
+
+    calm();
+    ok = is("with all set", pending_after(MMCR0_FC | MMCR0_EBE | MMCR0_PMAO, BESCR_PME), true);
+    result(ok, "exception_sets_pmeo");
+
+    calm();
+    ok = is("without PME", pending_after(MMCR0_FC | MMCR0_EBE | MMCR0_PMAO, 0), false);
+    ok &= is("with PME later", pending_after(MMCR0_FC | MMCR0_EBE | MMCR0_PMAO, BESCR_PME), later);
+    result(ok, "pme_later");
+
+    calm();
+    ok = is("without EBE", pending_after(MMCR0_FC | MMCR0_PMAO, BESCR_PME), false);
+    ok &= is("with EBE later", pending_after(MMCR0_FC | MMCR0_EBE | MMCR0_PMAO, BESCR_PME), later);
+    /* Another alert is another chance. */
+    mtspr(SPR_MMCR0, MMCR0_FC | MMCR0_EBE);
+    ok &= is("with another alert", pending_after(MMCR0_FC | MMCR0_EBE | MMCR0_PMAO, BESCR_PME), true);
+    result(ok, "ebe_later");
+    calm();
+}
+
+static void freeze(void)
+{
+    bool ok;
+
+    prepare(0x80000000 - START);
+    ok = is("frozen without PMAE", mmcr0_after(MMCR0_FCECE | MMCR0_PMC1CE) & MMCR0_FC,
+            EXPECTED(FCECE_PMAE) ? 0 : MMCR0_FC);
+    prepare(0x80000000 - START);
+    ok &= is("frozen with PMAE",
+             mmcr0_after(MMCR0_FCECE | MMCR0_PMC1CE | MMCR0_PMAE) & MMCR0_FC, MMCR0_FC);
+    result(ok, "fcece_freezes");
+}
+
+static void cycles(void)
+{
+    uint64_t least = EXPECTED(CPI) - EXPECTED(JITTER), most = EXPECTED(CPI) + EXPECTED(JITTER);
+    static uint32_t at[257];
+    uint64_t lowest = -1, highest = 0, negative;
+    uint32_t *to = at;
+    bool ok;
+
+    calm();
+    mtspr(SPR_MMCR1, PMC2_CYCLES);
+    mtspr(SPR_MMCR0, 0);
+    asm volatile("mtctr %1\n"
+                 "1: mfspr 0,788; stw 0,0(%0); addi %0,%0,4; bdnz 1b"
+                 : "+b" (to) : "r" (257L) : "ctr", "r0", "memory");
+    mtspr(SPR_MMCR0, MMCR0_FC);
+    for (int i = 0; i < 256; i++) {
+        uint64_t four = at[i + 1] - at[i];
+
+        lowest = four < lowest ? four : lowest;
+        highest = four > highest ? four : highest;
+    }
+    ok = lowest >= 4 * least && highest <= 4 * most && (lowest != highest) == (EXPECTED(JITTER) > 0);
+    if (!ok) {
+        note("least of four instructions", lowest);
+        note("most of four instructions", highest);
+    }
+    ok &= is("cycles of 1024 instructions", at[256] - at[0], 1024 * EXPECTED(CPI));
+    result(ok, "instructions_take_cycles");
+
+    /* The counter becomes negative by the right instruction, not later. */
+    calm();
+    mtspr(SPR_MMCR1, PMC2_CYCLES);
+    mtspr(SPR_PMC2, 0x80000000 - 100 * EXPECTED(CPI) + 1);
+    set_and_run(MMCR0_PMCJCE | MMCR0_FCECE | MMCR0_PMAE, MMCR0_FC);
+    negative = mfspr(SPR_PMC2) - 0x80000000;
+    ok = negative < (1 + until_frozen()) * most;
+    if (!ok) {
+        note("cycles after the overflow", negative);
+    }
+    result(ok, "cycles_overflow_in_time");
+    calm();
+}
+
+void main(void)
+{
+    put("KTAP version 1\n");
+    set_vectors(0x3100);
+    mtspr(SPR_DEC, 0x7fffffff);
+    mtspr(SPR_FSCR, FSCR_EBB);
+    read_arguments();
+
+    result(map_program(), "maps_program");
+    interrupts();
+    alert();
+    negative_counter();
+    event_based_branches();
+    event_based_exceptions();
+    freeze();
+    cycles();
+    finish();
+}
