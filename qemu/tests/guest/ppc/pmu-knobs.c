@@ -6,6 +6,10 @@
  * are those of the properties without "x-pmu-"; a property that is not named
  * has its default value.  All behaviours are measured whatever is named, so
  * that a property that changes more than it says is found, too.
+ *
+ * With rounds=N, nothing but this: an alert is made that takes as long as the
+ * properties say, N times, and is waited for; the machine may be saved and
+ * loaded meanwhile ("running" is said before).
  */
 
 #include "pseries.h"
@@ -32,8 +36,10 @@ static struct {
     { "fcece-pmae", 0 },
     { "cpi", 1 },
     { "cpi-jitter", 0 },
+    /* no property: how often alerts that take long are waited for, see alerts_last() */
+    { "rounds", 0 },
 };
-enum { DELAY, SKID, PMC_EDGE, EBB_EDGE, FCECE_PMAE, CPI, JITTER };
+enum { DELAY, SKID, PMC_EDGE, EBB_EDGE, FCECE_PMAE, CPI, JITTER, ROUNDS };
 #define EXPECTED(n) (expected[n].value)
 
 static void read_arguments(void)
@@ -312,6 +318,44 @@ static void cycles(void)
     calm();
 }
 
+/* Turns of a loop until the interrupt that the values lead to */
+static uint64_t turns_until_interrupt(uint64_t mmcr0, uint64_t pmc1)
+{
+    uint64_t turns;
+
+    prepare(pmc1);
+    asm volatile("mtctr %3; li %0,0\n"
+                 "mtspr 795,%1; mtmsrd %2,1\n"
+                 "1: lwz 0,0(%4); cmpw 0,%5; bne 2f; addi %0,%0,1; bdnz 1b\n"
+                 "2: mtmsrd %6,1"
+                 : "=&b" (turns)
+                 : "r" (mmcr0), "r" (MSR_EE | MSR_RI), "r" (10000000L), "b" (&pmis), "r" (pmis),
+                   "r" (MSR_RI)
+                 : "ctr", "cc", "r0", "memory");
+    mtspr(SPR_MMCR0, MMCR0_FC);
+    return turns;
+}
+
+static void alerts_last(void)
+{
+    /* five instructions in a turn; some are needed on the way to the loop and out of it */
+    uint64_t turns = (EXPECTED(SKID) + EXPECTED(DELAY)) / 5, exact = 0;
+
+    put("# running\n");
+    for (uint64_t round = 0; round < EXPECTED(ROUNDS); round++) {
+        uint64_t mmcr0 = round & 1 ? MMCR0_PMAO : MMCR0_PMAE | MMCR0_PMC1CE;
+        uint64_t got = turns_until_interrupt(MMCR0_FC | mmcr0, 0x80000000);
+
+        if (round & 1) {
+            exact += got - EXPECTED(DELAY) / 5 + 1 <= 1;
+        } else {
+            exact += got - turns + 1 <= 1;
+        }
+    }
+    result(is("interrupts in time", exact, EXPECTED(ROUNDS)), "alerts_last");
+    finish();
+}
+
 void main(void)
 {
     put("KTAP version 1\n");
@@ -320,6 +364,9 @@ void main(void)
     mtspr(SPR_FSCR, FSCR_EBB);
     read_arguments();
 
+    if (EXPECTED(ROUNDS)) {
+        alerts_last();
+    }
     result(map_program(), "maps_program");
     interrupts();
     alert();
