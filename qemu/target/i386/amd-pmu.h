@@ -82,6 +82,29 @@ typedef struct AMDPMUTotals {
     uint64_t stat[AMD_PMU_STATS];
 } AMDPMUTotals;
 
+/* A branch that is recorded differently from others, or not at all */
+typedef enum AMDPMUBranch {
+    AMD_PMU_BRANCH_PLAIN = 1,
+    AMD_PMU_BRANCH_EVENT,       /* exception, interrupt, IRET */
+} AMDPMUBranch;
+
+enum { AMD_BRS_START_OVERFLOW, AMD_BRS_START_DELIVERABLE };
+enum { AMD_BRS_FULL_DEFAULT, AMD_BRS_FULL_MSROFF_15, AMD_BRS_FULL_BRSMEN_1,
+       AMD_BRS_FULL_VB_0 };
+
+/*
+ * What manuals of the hardware leave open: properties of the CPU.  All zero
+ * is the default.  docs/system/i386/amd-pmu.rst describes them.
+ */
+typedef struct AMDPMUOptions {
+    uint32_t start_skid;
+    uint32_t start_skid_random;
+    uint32_t pmi_late;
+    int start;
+    int full;
+    bool no_exceptions;
+} AMDPMUOptions;
+
 /* The registers, and what is derived from them; kept by INIT. */
 typedef struct AMDPMUState {
     uint64_t ctl[AMD_PMU_COUNTERS];
@@ -94,6 +117,14 @@ typedef struct AMDPMUState {
     /* An interrupt is held while branches are recorded, since hold_ns. */
     bool hold;
     int64_t hold_ns;
+    /* ... not yet, because NMIs are blocked and x-brs-start=deliverable */
+    bool blocked;
+    /* Branches that come before the first one that is recorded */
+    uint32_t skid;
+    /* Branches until an interrupt that is late; zero if there is none */
+    uint32_t late;
+    /* State of a generator of pseudo-random numbers; never zero */
+    uint64_t random;
 
     /*
      * How many events of any kind can happen before a counter that counts
@@ -131,6 +162,7 @@ typedef struct AMDPMUState {
 
 #ifndef CONFIG_USER_ONLY
 
+void amd_pmu_add_properties(ObjectClass *oc);
 void amd_pmu_realize(X86CPU *cpu);
 void amd_pmu_unrealize(X86CPU *cpu);
 void amd_pmu_reset(CPUArchState *env);

@@ -121,6 +121,8 @@ static const struct {
 QEMU_BUILD_BUG_ON(sizeof(amd_pmu_names) / sizeof(char *) !=
                   sizeof(AMDPMUTotals) / sizeof(uint64_t));
 
+#define RANDOM_SEED             0x9e3779b97f4a7c15ULL
+
 /* How much a counter grows with each kind of event, and in which modes */
 typedef struct Growth {
     uint8_t by[AMD_PMU_KINDS];
@@ -140,6 +142,11 @@ static bool has_brs(CPUX86State *env)
 static void count_stat(CPUX86State *env, int stat)
 {
     env->amd_pmu_totals.stat[stat]++;
+}
+
+static const AMDPMUOptions *options(CPUX86State *env)
+{
+    return &env_archcpu(env)->amd_pmu_options;
 }
 
 static int cpu_number(CPUX86State *env)
@@ -277,7 +284,7 @@ static void update_limits(CPUX86State *env)
     AMDPMUState *pmu = &env->amd_pmu;
 
     for (int mode = 0; mode < AMD_PMU_MODES; mode++) {
-        pmu->budget[mode] = pmu->hold ? 0 : CTR_RANGE;
+        pmu->budget[mode] = pmu->hold || pmu->late ? 0 : CTR_RANGE;
     }
 
     for (int i = 0; i < AMD_PMU_COUNTERS; i++) {
@@ -303,7 +310,8 @@ static void update_limits(CPUX86State *env)
 /* Let translated code count only when somebody counts on it. */
 static void update_hflags(CPUX86State *env)
 {
-    bool active = pmu_stats_want_insns() || env->amd_pmu.hold;
+    bool active = pmu_stats_want_insns() || env->amd_pmu.hold ||
+                  env->amd_pmu.late;
 
     for (int i = 0; i < AMD_PMU_COUNTERS && !active; i++) {
         Growth g;
@@ -354,14 +362,47 @@ static void raise_pmi(CPUX86State *env)
     }
 }
 
+/* Raise an interrupt when @late more branches have been taken. */
+static void raise_pmi_late(CPUX86State *env, uint32_t late)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+
+    /* No more than one is late. */
+    if (pmu->late || !late) {
+        raise_pmi(env);
+    }
+    pmu->late = late;
+}
+
+/* A number from 0 to @max, by xorshift */
+static uint32_t get_random(AMDPMUState *pmu, uint32_t max)
+{
+    pmu->random ^= pmu->random << 13;
+    pmu->random ^= pmu->random >> 7;
+    pmu->random ^= pmu->random << 17;
+    return pmu->random % ((uint64_t)max + 1);
+}
+
+static bool nmis_blocked(CPUX86State *env)
+{
+    return env->hflags2 & HF2_NMI_MASK;
+}
+
 static void hold_begin(CPUX86State *env, int counter)
 {
     AMDPMUState *pmu = &env->amd_pmu;
+    const AMDPMUOptions *opt = options(env);
 
     if (pmu->hold) {
         return;
     }
     pmu->hold = true;
+    pmu->blocked = opt->start == AMD_BRS_START_DELIVERABLE &&
+                   nmis_blocked(env);
+    pmu->skid = opt->start_skid;
+    if (opt->start_skid_random) {
+        pmu->skid += get_random(pmu, opt->start_skid_random);
+    }
     pmu->hold_ns = guest_ns(env);
     count_stat(env, AMD_PMU_STAT_HOLD_BEGIN);
     trace_amd_brs_hold_begin(cpu_number(env), pmu->hold_ns, counter);
@@ -380,7 +421,46 @@ static void hold_end(CPUX86State *env, bool full)
         MAX(stat[AMD_PMU_STAT_HOLD_LONGEST_NS], now - pmu->hold_ns);
     trace_amd_brs_hold_end(cpu_number(env), now,
                            full ? "full" : "released", now - pmu->hold_ns);
-    raise_pmi(env);
+    raise_pmi_late(env, full ? options(env)->pmi_late : 0);
+}
+
+/* Is a branch that is taken while an interrupt is held recorded? */
+static bool is_recorded(CPUX86State *env, AMDPMUBranch branch)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+
+    if (pmu->blocked) {
+        /* The IRET that unblocks NMIs is the last that is not recorded. */
+        pmu->blocked = nmis_blocked(env);
+        return false;
+    }
+    if (pmu->skid) {
+        pmu->skid--;
+        return false;
+    }
+    return branch != AMD_PMU_BRANCH_EVENT || !options(env)->no_exceptions;
+}
+
+/* The last entry has been written. */
+static void buffer_full(CPUX86State *env)
+{
+    uint64_t *cfg = &env->amd_pmu.dbg_extn_cfg;
+
+    switch (options(env)->full) {
+    case AMD_BRS_FULL_DEFAULT:
+        *cfg &= ~CFG_BRSMEN;
+        break;
+    case AMD_BRS_FULL_MSROFF_15:
+        *cfg &= ~CFG_BRSMEN;
+        *cfg |= CFG_MSROFF_MASK;
+        break;
+    case AMD_BRS_FULL_BRSMEN_1:
+        break;
+    case AMD_BRS_FULL_VB_0:
+        *cfg &= ~(CFG_BRSMEN | CFG_VB);
+        break;
+    }
+    hold_end(env, true);
 }
 
 static void record_branch(CPUX86State *env, uint64_t from, uint64_t to)
@@ -401,8 +481,7 @@ static void record_branch(CPUX86State *env, uint64_t from, uint64_t to)
     pmu->dbg_extn_cfg = deposit64(pmu->dbg_extn_cfg, CFG_MSROFF_SHIFT,
                                   CFG_MSROFF_BITS, i) | CFG_VB;
     if (i == 0) {
-        pmu->dbg_extn_cfg &= ~CFG_BRSMEN;
-        hold_end(env, true);
+        buffer_full(env);
     }
 }
 
@@ -458,15 +537,22 @@ static void check_overflows(CPUX86State *env, int mode,
  * interrupt and has it recorded, an overflow by it begins with the next.
  */
 static void branch_taken(CPUX86State *env, int mode, bool is_insn,
-                         uint64_t from, uint64_t to)
+                         AMDPMUBranch branch, uint64_t from, uint64_t to)
 {
-    const uint8_t branch[AMD_PMU_KINDS] = {
+    AMDPMUState *pmu = &env->amd_pmu;
+    const uint8_t events[AMD_PMU_KINDS] = {
         [AMD_PMU_INSNS] = is_insn,
         [AMD_PMU_TAKEN] = 1,
     };
 
-    check_overflows(env, mode, branch);
-    if (env->amd_pmu.hold) {
+    check_overflows(env, mode, events);
+    if (pmu->late) {
+        pmu->late--;
+        if (!pmu->late) {
+            raise_pmi(env);
+        }
+    }
+    if (pmu->hold && is_recorded(env, branch)) {
         record_branch(env, from, to);
     }
     check_overflows(env, mode, NULL);
@@ -479,7 +565,8 @@ static void branch_taken(CPUX86State *env, int mode, bool is_insn,
  * more than needed, but good enough unless an overflow is near.
  */
 static void far_branch_taken(CPUX86State *env, int old, int mode,
-                             bool is_insn, uint64_t from, uint64_t to)
+                             bool is_insn, AMDPMUBranch branch,
+                             uint64_t from, uint64_t to)
 {
     AMDPMUState *pmu = &env->amd_pmu;
     int now = amd_pmu_mode(env->hflags);
@@ -488,7 +575,7 @@ static void far_branch_taken(CPUX86State *env, int old, int mode,
     used = env->amd_pmu_totals.event[AMD_PMU_INSNS][old] - pmu->start + 1;
     if (!pmu->limit[old] ||
         used >= pmu->budget[old] || used >= pmu->budget[now]) {
-        branch_taken(env, mode, is_insn, from, to);
+        branch_taken(env, mode, is_insn, branch, from, to);
         return;
     }
     for (int i = 0; i < AMD_PMU_MODES; i++) {
@@ -511,20 +598,21 @@ void helper_pmu_exit(CPUX86State *env, target_ulong from, target_ulong to,
     int mode = amd_pmu_mode(env->hflags);
 
     if (how == AMD_PMU_EXIT_TAKEN) {
-        branch_taken(env, mode, true, linear_eip(env, from),
-                     linear_eip(env, to));
+        branch_taken(env, mode, true, AMD_PMU_BRANCH_PLAIN,
+                     linear_eip(env, from), linear_eip(env, to));
     } else {
         check_overflows(env, mode, NULL);
         update_limits(env);
     }
 }
 
-void helper_pmu_far(CPUX86State *env, uint32_t insns, uint32_t mode)
+void helper_pmu_far(CPUX86State *env, uint32_t insns, uint32_t mode,
+                    uint32_t branch)
 {
     env->amd_pmu.pending = 0;
     env->amd_pmu_totals.event[AMD_PMU_INSNS][mode] += insns;
     env->amd_pmu_totals.event[AMD_PMU_TAKEN][mode]++;
-    far_branch_taken(env, mode, mode, true, env->amd_pmu.from,
+    far_branch_taken(env, mode, mode, true, branch, env->amd_pmu.from,
                      linear_eip(env, env->eip));
 }
 
@@ -569,8 +657,9 @@ void amd_pmu_interrupt(CPUX86State *env, uint32_t old_hflags, uint64_t from,
 
     env->amd_pmu_totals.event[AMD_PMU_INSNS][mode] += is_int;
     env->amd_pmu_totals.event[AMD_PMU_TAKEN][mode]++;
-    far_branch_taken(env, old, mode, is_int, from,
-                     linear_eip(env, env->eip));
+    far_branch_taken(env, old, mode, is_int,
+                     is_int ? AMD_PMU_BRANCH_PLAIN : AMD_PMU_BRANCH_EVENT,
+                     from, linear_eip(env, env->eip));
 }
 
 void amd_pmu_halt(CPUX86State *env, bool mwait)
@@ -579,6 +668,11 @@ void amd_pmu_halt(CPUX86State *env, bool mwait)
     if (env->amd_pmu.hold) {
         count_stat(env, AMD_PMU_STAT_HOLD_HALTED);
         trace_amd_brs_halted(cpu_number(env), guest_ns(env));
+    }
+    if (env->amd_pmu.late) {
+        env->amd_pmu.late = 0;
+        raise_pmi(env);
+        update_limits(env);
     }
 }
 
@@ -753,6 +847,7 @@ void amd_pmu_unrealize(X86CPU *cpu)
 /* All of AMDPMUState is zero. */
 void amd_pmu_reset(CPUX86State *env)
 {
+    env->amd_pmu.random = RANDOM_SEED;
     env->amd_pmu.dbg_extn_cfg = CFG_ONES;
     env->amd_pmu.pmi_vector = -1;
     update_limits(env);
@@ -817,6 +912,38 @@ static int amd_pmu_post_load(void *opaque, int version_id)
     return 0;
 }
 
+static bool amd_pmu_options_needed(void *opaque)
+{
+    X86CPU *cpu = opaque;
+    AMDPMUState *pmu = &cpu->env.amd_pmu;
+
+    return pmu->blocked || pmu->skid || pmu->late ||
+           pmu->random != RANDOM_SEED;
+}
+
+static int amd_pmu_options_post_load(void *opaque, int version_id)
+{
+    X86CPU *cpu = opaque;
+
+    return cpu->env.amd_pmu.random ? 0 : -EINVAL;
+}
+
+/* What only properties with other values than the defaults lead to */
+static const VMStateDescription vmstate_amd_pmu_options = {
+    .name = "cpu/amd_pmu/options",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = amd_pmu_options_needed,
+    .post_load = amd_pmu_options_post_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_BOOL(env.amd_pmu.blocked, X86CPU),
+        VMSTATE_UINT32(env.amd_pmu.skid, X86CPU),
+        VMSTATE_UINT32(env.amd_pmu.late, X86CPU),
+        VMSTATE_UINT64(env.amd_pmu.random, X86CPU),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
 const VMStateDescription vmstate_amd_pmu = {
     .name = "cpu/amd_pmu",
     .version_id = 1,
@@ -834,5 +961,9 @@ const VMStateDescription vmstate_amd_pmu = {
         VMSTATE_BOOL(env.amd_pmu.hold, X86CPU),
         VMSTATE_INT64(env.amd_pmu.hold_ns, X86CPU),
         VMSTATE_END_OF_LIST()
+    },
+    .subsections = (const VMStateDescription * const []) {
+        &vmstate_amd_pmu_options,
+        NULL
     }
 };

@@ -1,0 +1,152 @@
+/*
+ * Properties that make the AMD performance counters be otherwise
+ *
+ * No manual settles every detail of Branch Sampling.  A driver that has only
+ * been tested with one choice may fail with hardware that makes another.
+ * Each of these properties makes another choice.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qapi/util.h"
+#include "qapi/visitor.h"
+#include "cpu.h"
+#include "hw/qdev-core.h"
+
+#define OPTION(member) \
+    (offsetof(X86CPU, amd_pmu_options) + offsetof(AMDPMUOptions, member))
+
+/* A property: either a number, a name, or a switch */
+typedef struct Option {
+    const char *name;
+    size_t offset;
+    uint32_t max;               /* of a number; zero is always valid */
+    uint32_t min;               /* ... and so is @min and what follows it */
+    const QEnumLookup *names;
+} Option;
+
+static const QEnumLookup start_names = {
+    .array = (const char *const[]) {
+        [AMD_BRS_START_OVERFLOW] = "overflow",
+        [AMD_BRS_START_DELIVERABLE] = "deliverable",
+    },
+    .size = 2,
+};
+
+static const QEnumLookup full_names = {
+    .array = (const char *const[]) {
+        [AMD_BRS_FULL_DEFAULT] = "default",
+        [AMD_BRS_FULL_MSROFF_15] = "msroff-15",
+        [AMD_BRS_FULL_BRSMEN_1] = "brsmen-1",
+        [AMD_BRS_FULL_VB_0] = "vb-0",
+    },
+    .size = 4,
+};
+
+static const Option numbers[] = {
+    { "x-brs-start-skid", OPTION(start_skid), 65535 },
+    { "x-brs-start-skid-random", OPTION(start_skid_random), 65535 },
+    { "x-brs-pmi-late", OPTION(pmi_late), 65535 },
+};
+
+static const Option choices[] = {
+    { "x-brs-start", OPTION(start), .names = &start_names },
+    { "x-brs-full", OPTION(full), .names = &full_names },
+};
+
+static const Option switches[] = {
+    { "x-brs-no-exceptions", OPTION(no_exceptions) },
+};
+
+static void *option_value(Object *obj, const Option *option)
+{
+    return (char *)X86_CPU(obj) + option->offset;
+}
+
+/* A CPU that exists is what it is. */
+static bool can_set(Object *obj, const char *name, Error **errp)
+{
+    if (DEVICE(obj)->realized) {
+        error_setg(errp, "Property '%s.%s' can not be changed after creation",
+                   object_get_typename(obj), name);
+        return false;
+    }
+    return true;
+}
+
+static void get_number(Object *obj, Visitor *v, const char *name,
+                       void *opaque, Error **errp)
+{
+    visit_type_uint32(v, name, option_value(obj, opaque), errp);
+}
+
+static void set_number(Object *obj, Visitor *v, const char *name,
+                       void *opaque, Error **errp)
+{
+    const Option *option = opaque;
+    uint32_t value;
+
+    if (!can_set(obj, name, errp) ||
+        !visit_type_uint32(v, name, &value, errp)) {
+        return;
+    }
+    if (value > option->max || (value && value < option->min)) {
+        error_setg(errp, "Property %s.%s doesn't take value %" PRIu32
+                   " (minimum: %" PRIu32 ", maximum: %" PRIu32 ")",
+                   object_get_typename(obj), name, value, option->min,
+                   option->max);
+        return;
+    }
+    *(uint32_t *)option_value(obj, option) = value;
+}
+
+static void get_choice(Object *obj, Visitor *v, const char *name,
+                       void *opaque, Error **errp)
+{
+    const Option *option = opaque;
+
+    visit_type_enum(v, name, option_value(obj, option), option->names, errp);
+}
+
+static void set_choice(Object *obj, Visitor *v, const char *name,
+                       void *opaque, Error **errp)
+{
+    const Option *option = opaque;
+
+    if (can_set(obj, name, errp)) {
+        visit_type_enum(v, name, option_value(obj, option), option->names,
+                        errp);
+    }
+}
+
+static void get_switch(Object *obj, Visitor *v, const char *name,
+                       void *opaque, Error **errp)
+{
+    visit_type_bool(v, name, option_value(obj, opaque), errp);
+}
+
+static void set_switch(Object *obj, Visitor *v, const char *name,
+                       void *opaque, Error **errp)
+{
+    if (can_set(obj, name, errp)) {
+        visit_type_bool(v, name, option_value(obj, opaque), errp);
+    }
+}
+
+void amd_pmu_add_properties(ObjectClass *oc)
+{
+    for (int i = 0; i < ARRAY_SIZE(numbers); i++) {
+        object_class_property_add(oc, numbers[i].name, "uint32", get_number,
+                                  set_number, NULL, (void *)&numbers[i]);
+    }
+    for (int i = 0; i < ARRAY_SIZE(choices); i++) {
+        object_class_property_add(oc, choices[i].name, "str", get_choice,
+                                  set_choice, NULL, (void *)&choices[i]);
+    }
+    for (int i = 0; i < ARRAY_SIZE(switches); i++) {
+        object_class_property_add(oc, switches[i].name, "bool", get_switch,
+                                  set_switch, NULL, (void *)&switches[i]);
+    }
+}
