@@ -31,29 +31,41 @@ enum {
 enum {
     AMD_PMU_INSNS,              /* retired instructions */
     AMD_PMU_TAKEN,              /* taken branches, exceptions, interrupts */
-    AMD_PMU_NOT_TAKEN,          /* branches not taken */
+    AMD_PMU_NOT_TAKEN,          /* branches not taken, all conditional */
+    AMD_PMU_TAKEN_COND,         /* conditional branches among those taken */
+    AMD_PMU_MISPREDICTED,       /* taken or not */
     AMD_PMU_KINDS
 };
 
-/* How the last instruction of a translation block ends */
-typedef enum AMDPMUExit {
-    AMD_PMU_EXIT_RESUME,        /* not yet, or it has been counted */
-    AMD_PMU_EXIT_RETIRE,        /* without a branch */
-    AMD_PMU_EXIT_NOT_TAKEN,
-    AMD_PMU_EXIT_TAKEN,
-} AMDPMUExit;
+/*
+ * How the last instruction of a translation block ends: a bit for each kind
+ * of event that it is, and the length of the comparison before it if both
+ * are executed as one.
+ */
+#define AMD_PMU_EXIT(kind)      BIT(kind)
+#define AMD_PMU_EXIT_RESUME     0       /* not yet, or it has been counted */
+#define AMD_PMU_EXIT_RETIRE     AMD_PMU_EXIT(AMD_PMU_INSNS)
+#define AMD_PMU_EXIT_NOT_TAKEN  (AMD_PMU_EXIT_RETIRE | \
+                                 AMD_PMU_EXIT(AMD_PMU_NOT_TAKEN))
+#define AMD_PMU_EXIT_TAKEN      (AMD_PMU_EXIT_RETIRE | \
+                                 AMD_PMU_EXIT(AMD_PMU_TAKEN))
+#define AMD_PMU_EXIT_TAKEN_COND (AMD_PMU_EXIT_TAKEN | \
+                                 AMD_PMU_EXIT(AMD_PMU_TAKEN_COND))
+#define AMD_PMU_EXIT_FUSED_SHIFT 8
 
 /* Counters for -object pmu-stats; AMD_PMU_KINDS * AMD_PMU_MODES come first. */
 enum {
     AMD_PMU_STAT_HOLD_BEGIN,
     AMD_PMU_STAT_HOLD_END_FULL,
     AMD_PMU_STAT_HOLD_END_RELEASED,
+    AMD_PMU_STAT_HOLD_END_DROPPED,
     AMD_PMU_STAT_HOLD_HALTED,
     AMD_PMU_STAT_HOLD_LONGEST_NS,
     AMD_PMU_STAT_RECORDS,
     AMD_PMU_STAT_OVERFLOW_HELD,
     AMD_PMU_STAT_OVERFLOW_UNHELD,
     AMD_PMU_STAT_PMI_RAISED,
+    AMD_PMU_STAT_PMI_LOST,
     AMD_PMU_STAT_PMI_MASKED,
     AMD_PMU_STAT_PMI_MERGED,
     AMD_PMU_STAT_PMI_DELIVERED,
@@ -86,23 +98,36 @@ typedef struct AMDPMUTotals {
 typedef enum AMDPMUBranch {
     AMD_PMU_BRANCH_PLAIN = 1,
     AMD_PMU_BRANCH_EVENT,       /* exception, interrupt, IRET */
+    AMD_PMU_BRANCH_SMM,         /* SMI, RSM */
 } AMDPMUBranch;
 
 enum { AMD_BRS_START_OVERFLOW, AMD_BRS_START_DELIVERABLE };
+enum { AMD_BRS_RELEASE_NOW, AMD_BRS_RELEASE_LATE, AMD_BRS_RELEASE_DROP };
 enum { AMD_BRS_FULL_DEFAULT, AMD_BRS_FULL_MSROFF_15, AMD_BRS_FULL_BRSMEN_1,
        AMD_BRS_FULL_VB_0 };
 
 /*
  * What manuals of the hardware leave open: properties of the CPU.  All zero
- * is the default.  docs/system/i386/amd-pmu.rst describes them.
+ * but @record_vm is the default.  docs/system/i386/amd-pmu.rst describes them.
  */
 typedef struct AMDPMUOptions {
     uint32_t start_skid;
     uint32_t start_skid_random;
     uint32_t pmi_late;
+    uint32_t to_bits;
+    uint32_t pmi_delay;
+    uint32_t pmi_lose;
     int start;
     int full;
+    int release;
+    bool ctl_cancels;
+    bool msroff_ro;
     bool no_exceptions;
+    bool fused_from;
+    bool hold_all;
+    bool record_vm;
+    bool cfg_lax;
+    bool count_exceptions;
 } AMDPMUOptions;
 
 /* The registers, and what is derived from them; kept by INIT. */
@@ -125,6 +150,16 @@ typedef struct AMDPMUState {
     uint32_t late;
     /* State of a generator of pseudo-random numbers; never zero */
     uint64_t random;
+    /* Interrupts of other counters are held as well (x-brs-hold-all). */
+    bool others_held;
+    /* Interrupts since the last one that was lost (x-pmu-pmi-lose) */
+    uint32_t pmis;
+    /*
+     * Number of instructions at which an interrupt is due that is delayed
+     * (x-pmu-pmi-delay); zero if there is none
+     */
+    uint64_t due;
+    uint64_t due_vmstate;
 
     /*
      * How many events of any kind can happen before a counter that counts
@@ -177,7 +212,9 @@ void amd_pmu_fold(CPUArchState *env, uint32_t hflags);
 void amd_pmu_retire(CPUArchState *env);
 void amd_pmu_interrupt(CPUArchState *env, uint32_t old_hflags, uint64_t from,
                        int intno, bool is_int, bool is_hw);
+void amd_pmu_smi(CPUArchState *env, uint32_t old_hflags, uint64_t from);
 void amd_pmu_halt(CPUArchState *env, bool mwait);
+uint64_t amd_pmu_linear_eip(CPUArchState *env, uint64_t eip);
 
 extern const VMStateDescription vmstate_amd_pmu;
 

@@ -434,7 +434,7 @@ static inline void expect_jumps(int first, int last, int n)
 
 /* What a sampling driver does, with the counter's distance from overflow */
 static inline void sample(uint64_t event, uint64_t distance, uint64_t cfg,
-                   body_fn *body)
+                          body_fn *body)
 {
     for (int i = 0; i < 16; i++) {
         wrmsr(BR_FROM(i), 0);
@@ -448,5 +448,44 @@ static inline void sample(uint64_t event, uint64_t distance, uint64_t cfg,
     measure(event | CTL_OS | CTL_INT | CTL_EN, body);
     asm volatile("cli");
 }
+
+BODY(run_chain, "sti\n jmp chain");
+/* Counter 1 starts as well: taken branches, CPL 0, interrupt */
+BODY(run_second,
+     "mov $0xc0010202, %ecx\n"
+     "mov $0x5200c4, %eax\n"
+     "xor %edx, %edx\n"
+     "wrmsr\n"
+     "sti\n"
+     "jmp chain");
+/* The same code in the upper half of the address space, and back */
+BODY(run_high,
+     "lea 1f(%rip), %rax\n"
+     "movabs $0xffff800000000000, %rdx\n"
+     "or %rdx, %rax\n"
+     "jmp *%rax\n"
+     "1: jmp 2f\n"
+     "2: lea 3f(%rip), %rax\n"
+     "not %rdx\n"
+     "and %rdx, %rax\n"
+     "jmp *%rax\n"
+     "3: jmp chain");
+
+/*
+ * Code for the body of measure() that runs the given code in user mode, at
+ * label 8.  A SYSCALL with eax zero ends it.
+ */
+#define IN_USER(code)                                   \
+    "lea 9f(%rip), %rbx\n"                              \
+    "mov %rsp, %r12\n"                                  \
+    "push $0x23\n"                                      \
+    "push $user_stack_top\n"                            \
+    "push $0x2\n"                                       \
+    "push $0x2b\n"                                      \
+    "push $8f\n"                                        \
+    "iretq\n"                                           \
+    "8:\n"                                              \
+    code "\n"                                           \
+    "9: mov %r12, %rsp"
 
 #endif

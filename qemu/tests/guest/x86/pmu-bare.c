@@ -110,19 +110,6 @@ BODY(special, ".rept 10\n pause\n cli\n cld\n wbinvd\n mov %cr3, %rax\n"
  * sysretq; at last test, jz (taken), jmp *, mov, and the end of the body.
  * User: the code below.
  */
-#define IN_USER(code)                                   \
-    "lea 9f(%rip), %rbx\n"                              \
-    "mov %rsp, %r12\n"                                  \
-    "push $0x23\n"                                      \
-    "push $user_stack_top\n"                            \
-    "push $0x2\n"                                       \
-    "push $0x2b\n"                                      \
-    "push $8f\n"                                        \
-    "iretq\n"                                           \
-    "8:\n"                                              \
-    code "\n"                                           \
-    "9: mov %r12, %rsp"
-
 #define IN_USER_KERNEL(calls)                           \
     { 8 + 4 * (calls) + 4, 1 + 2 * (calls) + 2, 1 + (calls) + 2 }
 
@@ -245,7 +232,6 @@ static void check_registers(void)
     end("wrap_without_interrupt");
 }
 
-BODY(run_chain, "sti\n jmp chain");
 BODY(run_chain_cli, "jmp chain");
 BODY(run_loop, "sti\n mov $1000, %ecx\n 1: dec %ecx\n jnz 1b");
 /* Three jumps, then software ends it */
@@ -271,26 +257,6 @@ BODY(run_and_release,
      "pmis_after: .skip 4\n"
      ".popsection");
 extern volatile uint32_t cfg_before, pmis_before, pmis_after;
-/* Counter 1 starts as well: taken branches, CPL 0, interrupt */
-BODY(run_second,
-     "mov $0xc0010202, %ecx\n"
-     "mov $0x5200c4, %eax\n"
-     "xor %edx, %edx\n"
-     "wrmsr\n"
-     "sti\n"
-     "jmp chain");
-/* The same code in the upper half of the address space, and back */
-BODY(run_high,
-     "lea 1f(%rip), %rax\n"
-     "movabs $0xffff800000000000, %rdx\n"
-     "or %rdx, %rax\n"
-     "jmp *%rax\n"
-     "1: jmp 2f\n"
-     "2: lea 3f(%rip), %rax\n"
-     "not %rdx\n"
-     "and %rdx, %rax\n"
-     "jmp *%rax\n"
-     "3: jmp chain");
 /* A software interrupt and a user mode visit on the way */
 BODY(run_mixed,
      "jmp 1f\n"

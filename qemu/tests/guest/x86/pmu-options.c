@@ -57,7 +57,6 @@ asm(".pushsection .text\n"
     "interrupted: .skip 8\n"
     ".popsection\n");
 
-BODY(run_chain, "sti\n jmp chain");
 /* An interrupt and an exception on the way, and what returns from them */
 BODY(run_mixed,
      "sti\n"
@@ -69,6 +68,48 @@ BODY(run_mixed,
      "jmp chain");
 /* An NMI on the way */
 BODY(run_nmi, "movl $0x40400, (%rsi)\n nop\n jmp chain");
+/* An SMI on the way */
+BODY(run_smi, "movl $0x40200, (%rsi)\n nop\n jmp chain");
+/* Three jumps, then the configuration register is written, BRSMEN clear. */
+BODY(run_release,
+     "sti\n"
+     "jmp 1f\n"
+     "1: jmp 2f\n"
+     "2: jmp 3f\n"
+     "3: mov $0xc000010f, %ecx\n"
+     "rdmsr\n"
+     "and $~4, %eax\n"
+     "wrmsr\n"
+     "nop\n"
+     "mov pmis(%rip), %eax\n"
+     "mov %eax, pmis_after(%rip)\n"
+     "jmp chain\n"
+     ".pushsection .bss\n"
+     "pmis_after: .skip 4\n"
+     ".popsection");
+extern volatile uint32_t pmis_after;
+BODY(run_jumps, "jmp 1f\n 1: jmp 2f\n 2: jmp 3f\n 3:");
+/* Conditional jumps behind a comparison, something else, and a test */
+BODY(run_fused,
+     "fused_cmp: cmp %ecx, %ecx\n"
+     "je 1f\n"
+     "ud2\n"
+     "1: nop\n"
+     "fused_not: je 1f\n"
+     "ud2\n"
+     "1: or $1, %eax\n"
+     "fused_test: testl $1, %eax\n"
+     "jnz 1f\n"
+     "ud2\n"
+     "1: jmp chain");
+extern const char fused_cmp[], fused_not[], fused_test[];
+BODY(run_and_halt, "sti\n jmp 1f\n 1: jmp 2f\n 2: hlt\n after_halt: nop");
+extern const char after_halt[];
+/* An exception and the two instructions of its handler, ten times */
+BODY(undefined, ".rept 10\n ud2\n .endr");
+/* The same in user mode; then mov and syscall */
+BODY(undefined_user, IN_USER(".rept 10\n ud2\n .endr\n"
+                             "mov $0, %eax\n syscall"));
 
 /* Counter 0 overflows at jump 2; all jumps from 3 on could be recorded. */
 static void sample_chain(uint64_t cfg)
@@ -165,6 +206,165 @@ static void check_no_exceptions(void)
     expect("counter", rdmsr(PERF_CTR(0)), 1 + 6 + 1 + JUMPS + 1 + 2);
 }
 
+static void check_release(void)
+{
+    /* The third jump is the first to be recorded. */
+    sample(TAKEN_EVENT, 3, CFG_EN, run_release);
+    expect("config", config(), CFG_FULL | CFG_OFF(1));
+    expect("entry 1", rdmsr(BR_FROM(1)), 0);
+    if (name_is("late")) {
+        expect("interrupts before the chain", pmis_after, 0);
+        expect("interrupts", pmis, 1);
+        /* The jump to the chain is the first of 16 branches. */
+        expect("interrupted at", interrupted, jump(15));
+    } else {
+        expect("interrupts", pmis, name_is("drop") ? 0 : 1);
+    }
+
+    /* Nothing is left behind. */
+    sample_chain(CFG_EN);
+    expect_jumps(0, 16, 3);
+    expect("interrupts", pmis, 1);
+}
+
+static void check_ctl_cancels(void)
+{
+    /* The last jump and RET are recorded; then the counter is stopped. */
+    sample(TAKEN_EVENT, 3, CFG_EN, run_jumps);
+    asm volatile("sti\n call chain\n cli" : : : "memory", "cc");
+    expect("config", config(), CFG_FULL | CFG_EN | CFG_OFF(2));
+    expect("entry 2", rdmsr(BR_FROM(2)), 0);
+    expect("interrupts", pmis, 0);
+
+    sample_chain(CFG_EN);
+    expect_jumps(0, 16, 3);
+    expect("interrupts", pmis, 1);
+}
+
+static void check_msroff_ro(void)
+{
+    wrmsr(DBG_EXTN_CFG, CFG_FULL | CFG_OFF(12));
+    expect("config", config(), CFG_ONES);
+    sample_chain(CFG_EN | CFG_OFF(5));
+    expect_jumps(0, 16, 3);
+    expect("config", config(), CFG_FULL);
+    wrmsr(DBG_EXTN_CFG, CFG_ONES);
+    expect("config", config(), CFG_FULL);
+
+    /* They start from zero with the next capture. */
+    sample(TAKEN_EVENT, 1000, CFG_EN, run_jumps);
+    expect("config", config(), CFG_FULL | CFG_EN);
+    sample(TAKEN_EVENT, 3, CFG_EN, run_release);
+    expect("config", config(), CFG_FULL | CFG_OFF(1));
+}
+
+static void check_fused_from(void)
+{
+    sample(TAKEN_EVENT, 1, CFG_EN, run_fused);
+    expect("from", rdmsr(BR_FROM(0)), (uintptr_t)fused_cmp);
+    expect("from", rdmsr(BR_FROM(1)), (uintptr_t)fused_not);
+    expect("from", rdmsr(BR_FROM(2)), (uintptr_t)fused_test);
+    expect_jumps(4, 16, 0);
+}
+
+static void check_to_bits(void)
+{
+    uint64_t from;
+
+    sample(TAKEN_EVENT, 1, CFG_EN, run_high);
+    from = rdmsr(BR_FROM(1));
+    expect("from", from & UPPER_HALF, UPPER_HALF);
+    expect("to", rdmsr(BR_TO(0)), from & ((1ULL << number) - 1));
+}
+
+static void check_pmi_delay(void)
+{
+    /* Jump 2 overflows; every jump is an instruction. */
+    sample_chain(0);
+    expect("interrupts", pmis, 1);
+    expect("interrupted at", interrupted, jump(3 + number));
+
+    /* It ends HLT, which is not tried if the interrupt comes before. */
+    if (!all_right) {
+        return;
+    }
+    sample(TAKEN_EVENT, 3, 0, run_and_halt);
+    expect("interrupts", pmis, 1);
+    expect("interrupted at", interrupted, (uintptr_t)after_halt);
+}
+
+static void check_pmi_lose(void)
+{
+    for (int i = 1; i <= 4 * number; i++) {
+        sample_chain(i % 2 ? CFG_EN : 0);
+        expect("interrupts", pmis, i % number != 0);
+    }
+}
+
+static void check_hold_all(void)
+{
+    /* Counter 0 overflows at jump 2, counter 1 at jump 7. */
+    wrmsr(PERF_CTR(1), -9);
+    sample(TAKEN_EVENT, 5, CFG_EN, run_second);
+    wrmsr(PERF_CTL(1), 0);
+    expect_jumps(0, 16, 3);
+    expect("interrupts", pmis, 1);
+    expect("interrupted at", interrupted, jump(3 + 16));
+    expect("overflows", rdmsr(PERF_CTR(1)) < 1000, 1);
+    wrmsr(PERF_CTR(1), 0);
+
+    /* Without a capture, the counters have their own interrupts. */
+    wrmsr(PERF_CTR(1), -9);
+    sample(TAKEN_EVENT, 5, 0, run_second);
+    wrmsr(PERF_CTL(1), 0);
+    expect("interrupts", pmis, 2);
+}
+
+static uint64_t count(uint64_t ctl, body_fn *body)
+{
+    wrmsr(PERF_CTR(0), 0);
+    measure(ctl | CTL_EN, body);
+    return rdmsr(PERF_CTR(0));
+}
+
+static void check_count_exceptions(void)
+{
+    expect("instructions", count(0xc0 | CTL_OS, undefined),
+           AROUND_INSNS + 10 * (1 + 2));
+    expect("taken branches", count(TAKEN_EVENT | CTL_OS, undefined),
+           AROUND_TAKEN + 10 * 2);
+    /* They belong to the level that they leave. */
+    expect("instructions", count(0xc0 | CTL_USR, undefined_user), 10 + 2);
+    expect("taken branches", count(TAKEN_EVENT | CTL_USR, undefined_user),
+           10 + 1);
+}
+
+static void check_record_vm(void)
+{
+    uint64_t smis = rdmsr(0x34);
+
+    sample(TAKEN_EVENT, 1, CFG_EN, run_smi);
+    expect("SMIs", rdmsr(0x34) - smis, 1);
+    expect("to", rdmsr(BR_TO(0)), (uintptr_t)chain);
+    expect_jumps(1, 16, 0);
+}
+
+static void check_cfg_lax(void)
+{
+    const uint64_t valid = 0x070f003c;
+    uint32_t before = gps;
+
+    expect("reset", config(), 0);
+    wrmsr(DBG_EXTN_CFG, ~0ULL);
+    expect("config", config(), valid);
+    wrmsr(DBG_EXTN_CFG, 0);
+    expect("config", config(), 0);
+    expect("faults", gps - before, 0);
+
+    sample_chain(CFG_EN);
+    expect_jumps(0, 16, 3);
+}
+
 static const struct {
     const char *property;
     void (*check)(void);
@@ -175,6 +375,17 @@ static const struct {
     { "x-brs-pmi-late", check_pmi_late },
     { "x-brs-full", check_full },
     { "x-brs-no-exceptions", check_no_exceptions },
+    { "x-brs-release", check_release },
+    { "x-brs-ctl-cancels", check_ctl_cancels },
+    { "x-brs-msroff-ro", check_msroff_ro },
+    { "x-brs-fused-from", check_fused_from },
+    { "x-brs-to-bits", check_to_bits },
+    { "x-brs-hold-all", check_hold_all },
+    { "x-brs-record-vm", check_record_vm },
+    { "x-brs-cfg-lax", check_cfg_lax },
+    { "x-pmu-pmi-delay", check_pmi_delay },
+    { "x-pmu-pmi-lose", check_pmi_lose },
+    { "x-pmu-count-exceptions", check_count_exceptions },
 };
 
 /* Find the property in "program property=value", and read its value. */

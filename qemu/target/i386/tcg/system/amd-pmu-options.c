@@ -24,7 +24,8 @@ typedef struct Option {
     size_t offset;
     uint32_t max;               /* of a number; zero is always valid */
     uint32_t min;               /* ... and so is @min and what follows it */
-    const QEnumLookup *names;
+    const QEnumLookup *names;   /* of the values of a choice */
+    bool on;                    /* a switch is on by default */
 } Option;
 
 static const QEnumLookup start_names = {
@@ -33,6 +34,15 @@ static const QEnumLookup start_names = {
         [AMD_BRS_START_DELIVERABLE] = "deliverable",
     },
     .size = 2,
+};
+
+static const QEnumLookup release_names = {
+    .array = (const char *const[]) {
+        [AMD_BRS_RELEASE_NOW] = "now",
+        [AMD_BRS_RELEASE_LATE] = "late",
+        [AMD_BRS_RELEASE_DROP] = "drop",
+    },
+    .size = 3,
 };
 
 static const QEnumLookup full_names = {
@@ -49,15 +59,26 @@ static const Option numbers[] = {
     { "x-brs-start-skid", OPTION(start_skid), 65535 },
     { "x-brs-start-skid-random", OPTION(start_skid_random), 65535 },
     { "x-brs-pmi-late", OPTION(pmi_late), 65535 },
+    { "x-brs-to-bits", OPTION(to_bits), 61, 48 },
+    { "x-pmu-pmi-delay", OPTION(pmi_delay), 1000000 },
+    { "x-pmu-pmi-lose", OPTION(pmi_lose), UINT32_MAX },
 };
 
 static const Option choices[] = {
     { "x-brs-start", OPTION(start), .names = &start_names },
     { "x-brs-full", OPTION(full), .names = &full_names },
+    { "x-brs-release", OPTION(release), .names = &release_names },
 };
 
 static const Option switches[] = {
+    { "x-brs-ctl-cancels", OPTION(ctl_cancels) },
+    { "x-brs-msroff-ro", OPTION(msroff_ro) },
     { "x-brs-no-exceptions", OPTION(no_exceptions) },
+    { "x-brs-fused-from", OPTION(fused_from) },
+    { "x-brs-hold-all", OPTION(hold_all) },
+    { "x-brs-record-vm", OPTION(record_vm), .on = true },
+    { "x-brs-cfg-lax", OPTION(cfg_lax) },
+    { "x-pmu-count-exceptions", OPTION(count_exceptions) },
 };
 
 static void *option_value(Object *obj, const Option *option)
@@ -146,7 +167,10 @@ void amd_pmu_add_properties(ObjectClass *oc)
                                   set_choice, NULL, (void *)&choices[i]);
     }
     for (int i = 0; i < ARRAY_SIZE(switches); i++) {
-        object_class_property_add(oc, switches[i].name, "bool", get_switch,
-                                  set_switch, NULL, (void *)&switches[i]);
+        ObjectProperty *prop =
+            object_class_property_add(oc, switches[i].name, "bool", get_switch,
+                                      set_switch, NULL, (void *)&switches[i]);
+
+        object_property_set_default_bool(prop, switches[i].on);
     }
 }

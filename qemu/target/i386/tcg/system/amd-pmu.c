@@ -7,7 +7,9 @@
  * Fn8000_0008 EBX[31]) of family 19h models 00h to 0Fh.
  *
  * Events: cycles not in halt (076h), retired instructions (0C0h), branches
- * (0C2h) and taken branches (0C4h).  Every instruction takes one cycle.
+ * (0C2h), mispredicted branches (0C3h), taken branches (0C4h) and conditional
+ * branches (0D1h).  Every instruction takes one cycle.  A conditional branch
+ * is predicted to be taken if it leads backwards; all others are foreseen.
  * Exceptions and interrupts are taken branches.  An instruction counts at
  * the privilege level that it starts at; an exception or interrupt, which
  * is not an instruction of the program, at the level that it enters.
@@ -55,7 +57,9 @@
 #define EVENT_CYCLES            0x076
 #define EVENT_INSNS             0x0c0
 #define EVENT_BRANCHES          0x0c2
+#define EVENT_MISPREDICTED      0x0c3
 #define EVENT_TAKEN             0x0c4
+#define EVENT_CONDITIONAL       0x0d1
 
 #define CTR_BITS                48
 #define CTR_RANGE               BIT_ULL(CTR_BITS)
@@ -88,17 +92,21 @@ static const struct {
         [AMD_PMU_INSNS] = { NAMES("insns") },
         [AMD_PMU_TAKEN] = { NAMES("taken") },
         [AMD_PMU_NOT_TAKEN] = { NAMES("not_taken") },
+        [AMD_PMU_TAKEN_COND] = { NAMES("taken_cond") },
+        [AMD_PMU_MISPREDICTED] = { NAMES("mispredicted") },
     },
     .stat = {
         [AMD_PMU_STAT_HOLD_BEGIN] = "hold_begin",
         [AMD_PMU_STAT_HOLD_END_FULL] = "hold_end_full",
         [AMD_PMU_STAT_HOLD_END_RELEASED] = "hold_end_released",
+        [AMD_PMU_STAT_HOLD_END_DROPPED] = "hold_end_dropped",
         [AMD_PMU_STAT_HOLD_HALTED] = "hold_halted",
         [AMD_PMU_STAT_HOLD_LONGEST_NS] = "hold_longest_ns",
         [AMD_PMU_STAT_RECORDS] = "records",
         [AMD_PMU_STAT_OVERFLOW_HELD] = "overflow_held",
         [AMD_PMU_STAT_OVERFLOW_UNHELD] = "overflow_unheld",
         [AMD_PMU_STAT_PMI_RAISED] = "pmi_raised",
+        [AMD_PMU_STAT_PMI_LOST] = "pmi_lost",
         [AMD_PMU_STAT_PMI_MASKED] = "pmi_masked",
         [AMD_PMU_STAT_PMI_MERGED] = "pmi_merged",
         [AMD_PMU_STAT_PMI_DELIVERED] = "pmi_delivered",
@@ -200,6 +208,13 @@ static void get_growth(uint64_t ctl, Growth *g)
     case EVENT_TAKEN:
         g->by[AMD_PMU_TAKEN] = 1;
         break;
+    case EVENT_MISPREDICTED:
+        g->by[AMD_PMU_MISPREDICTED] = 1;
+        break;
+    case EVENT_CONDITIONAL:
+        g->by[AMD_PMU_TAKEN_COND] = 1;
+        g->by[AMD_PMU_NOT_TAKEN] = 1;
+        break;
     default:
         return;
     }
@@ -278,6 +293,23 @@ static void enter_mode(CPUX86State *env)
     pmu->limit[mode] = pmu->start + pmu->budget[mode];
 }
 
+static uint64_t all_insns(CPUX86State *env)
+{
+    uint64_t n = 0;
+
+    for (int mode = 0; mode < AMD_PMU_MODES; mode++) {
+        n += events_so_far(env, AMD_PMU_INSNS, mode);
+    }
+    return n;
+}
+
+static uint64_t insns_until_due(CPUX86State *env)
+{
+    uint64_t now = all_insns(env);
+
+    return env->amd_pmu.due > now ? env->amd_pmu.due - now : 0;
+}
+
 /* Find out how long translated code can go on without a look at the PMU. */
 static void update_limits(CPUX86State *env)
 {
@@ -285,6 +317,9 @@ static void update_limits(CPUX86State *env)
 
     for (int mode = 0; mode < AMD_PMU_MODES; mode++) {
         pmu->budget[mode] = pmu->hold || pmu->late ? 0 : CTR_RANGE;
+        if (pmu->due) {
+            pmu->budget[mode] = MIN(pmu->budget[mode], insns_until_due(env));
+        }
     }
 
     for (int i = 0; i < AMD_PMU_COUNTERS; i++) {
@@ -311,7 +346,7 @@ static void update_limits(CPUX86State *env)
 static void update_hflags(CPUX86State *env)
 {
     bool active = pmu_stats_want_insns() || env->amd_pmu.hold ||
-                  env->amd_pmu.late;
+                  env->amd_pmu.late || env->amd_pmu.due;
 
     for (int i = 0; i < AMD_PMU_COUNTERS && !active; i++) {
         Growth g;
@@ -327,7 +362,7 @@ static void update_hflags(CPUX86State *env)
     }
 }
 
-static void raise_pmi(CPUX86State *env)
+static void deliver_pmi(CPUX86State *env)
 {
     AMDPMUState *pmu = &env->amd_pmu;
     CPUState *cs = env_cpu(env);
@@ -336,7 +371,6 @@ static void raise_pmi(CPUX86State *env)
     bool locked = bql_locked();
     int vector;
 
-    count_stat(env, AMD_PMU_STAT_PMI_RAISED);
     if (!apic) {
         return;
     }
@@ -359,6 +393,30 @@ static void raise_pmi(CPUX86State *env)
         count_stat(env, AMD_PMU_STAT_PMI_MERGED);
     } else {
         pmu->pmi_vector = vector;
+    }
+}
+
+static void raise_pmi(CPUX86State *env)
+{
+    AMDPMUState *pmu = &env->amd_pmu;
+    const AMDPMUOptions *opt = options(env);
+
+    count_stat(env, AMD_PMU_STAT_PMI_RAISED);
+    if (opt->pmi_lose) {
+        pmu->pmis++;
+        if (pmu->pmis >= opt->pmi_lose) {
+            pmu->pmis = 0;
+            count_stat(env, AMD_PMU_STAT_PMI_LOST);
+            return;
+        }
+    }
+    if (!opt->pmi_delay) {
+        deliver_pmi(env);
+    } else if (!pmu->due) {
+        pmu->due = all_insns(env) + opt->pmi_delay;
+    } else {
+        /* One that is due soon is for both. */
+        count_stat(env, AMD_PMU_STAT_PMI_MERGED);
     }
 }
 
@@ -397,6 +455,9 @@ static void hold_begin(CPUX86State *env, int counter)
         return;
     }
     pmu->hold = true;
+    if (opt->msroff_ro) {
+        pmu->dbg_extn_cfg &= ~(CFG_MSROFF_MASK | CFG_VB);
+    }
     pmu->blocked = opt->start == AMD_BRS_START_DELIVERABLE &&
                    nmis_blocked(env);
     pmu->skid = opt->start_skid;
@@ -408,26 +469,45 @@ static void hold_begin(CPUX86State *env, int counter)
     trace_amd_brs_hold_begin(cpu_number(env), pmu->hold_ns, counter);
 }
 
-static void hold_end(CPUX86State *env, bool full)
+typedef enum HoldEnd { FULL, RELEASED, DROPPED } HoldEnd;
+
+static void hold_end(CPUX86State *env, HoldEnd how)
 {
+    static const char *const names[] = { "full", "released", "dropped" };
     AMDPMUState *pmu = &env->amd_pmu;
+    const AMDPMUOptions *opt = options(env);
     uint64_t *stat = env->amd_pmu_totals.stat;
     int64_t now = guest_ns(env);
+    bool others_held = pmu->others_held;
 
     pmu->hold = false;
-    count_stat(env, full ? AMD_PMU_STAT_HOLD_END_FULL
-                         : AMD_PMU_STAT_HOLD_END_RELEASED);
+    pmu->others_held = false;
+    count_stat(env, AMD_PMU_STAT_HOLD_END_FULL + how);
     stat[AMD_PMU_STAT_HOLD_LONGEST_NS] =
         MAX(stat[AMD_PMU_STAT_HOLD_LONGEST_NS], now - pmu->hold_ns);
     trace_amd_brs_hold_end(cpu_number(env), now,
-                           full ? "full" : "released", now - pmu->hold_ns);
-    raise_pmi_late(env, full ? options(env)->pmi_late : 0);
+                           names[how], now - pmu->hold_ns);
+    switch (how) {
+    case FULL:
+        raise_pmi_late(env, opt->pmi_late);
+        break;
+    case RELEASED:
+        raise_pmi_late(env, opt->release == AMD_BRS_RELEASE_LATE ?
+                            AMD_BRS_DEPTH : 0);
+        break;
+    case DROPPED:
+        if (others_held) {
+            raise_pmi(env);
+        }
+        break;
+    }
 }
 
 /* Is a branch that is taken while an interrupt is held recorded? */
 static bool is_recorded(CPUX86State *env, AMDPMUBranch branch)
 {
     AMDPMUState *pmu = &env->amd_pmu;
+    const AMDPMUOptions *opt = options(env);
 
     if (pmu->blocked) {
         /* The IRET that unblocks NMIs is the last that is not recorded. */
@@ -438,7 +518,11 @@ static bool is_recorded(CPUX86State *env, AMDPMUBranch branch)
         pmu->skid--;
         return false;
     }
-    return branch != AMD_PMU_BRANCH_EVENT || !options(env)->no_exceptions;
+    if (branch == AMD_PMU_BRANCH_EVENT && opt->no_exceptions) {
+        return false;
+    }
+    return opt->record_vm || (branch != AMD_PMU_BRANCH_SMM &&
+                              !(env->hflags & (HF_SMM_MASK | HF_GUEST_MASK)));
 }
 
 /* The last entry has been written. */
@@ -460,18 +544,19 @@ static void buffer_full(CPUX86State *env)
         *cfg &= ~(CFG_BRSMEN | CFG_VB);
         break;
     }
-    hold_end(env, true);
+    hold_end(env, FULL);
 }
 
 static void record_branch(CPUX86State *env, uint64_t from, uint64_t to)
 {
     AMDPMUState *pmu = &env->amd_pmu;
     bool la57 = env->features[FEAT_7_0_ECX] & CPUID_7_0_ECX_LA57;
+    int to_bits = options(env)->to_bits ?: la57 ? 57 : 48;
     unsigned int i = (pmu->dbg_extn_cfg & CFG_MSROFF_MASK) >> CFG_MSROFF_SHIFT;
 
     pmu->samp_br_from[i] = from;
     /* Software has to extend the sign. */
-    pmu->samp_br_to[i] = to & MAKE_64BIT_MASK(0, la57 ? 57 : 48);
+    pmu->samp_br_to[i] = to & MAKE_64BIT_MASK(0, to_bits);
     count_stat(env, AMD_PMU_STAT_RECORDS);
     if (trace_event_get_state_backends(TRACE_AMD_BRS_RECORD)) {
         trace_amd_brs_record(cpu_number(env), guest_ns(env), i, from, to);
@@ -495,6 +580,9 @@ static void counter_overflow(CPUX86State *env, int i)
     if (held) {
         count_stat(env, AMD_PMU_STAT_OVERFLOW_HELD);
         hold_begin(env, i);
+    } else if (pmu->hold && options(env)->hold_all) {
+        count_stat(env, AMD_PMU_STAT_OVERFLOW_HELD);
+        pmu->others_held = true;
     } else {
         count_stat(env, AMD_PMU_STAT_OVERFLOW_UNHELD);
         raise_pmi(env);
@@ -502,15 +590,18 @@ static void counter_overflow(CPUX86State *env, int i)
 }
 
 /*
- * Look for overflows.  When @branch is not NULL, it tells what the taken
- * branch that has just been counted in @mode adds to each kind of event,
+ * Look for overflows.  When @branch is not zero, it has a bit for each kind
+ * of event that the taken branch is which has just been counted in @mode,
  * and only overflows before that branch are looked for.
  */
-static void check_overflows(CPUX86State *env, int mode,
-                            const uint8_t branch[AMD_PMU_KINDS])
+static void check_overflows(CPUX86State *env, int mode, uint32_t branch)
 {
     AMDPMUState *pmu = &env->amd_pmu;
 
+    if (pmu->due && !insns_until_due(env)) {
+        pmu->due = 0;
+        deliver_pmi(env);
+    }
     for (int i = 0; i < AMD_PMU_COUNTERS; i++) {
         uint64_t value;
         Growth g;
@@ -522,7 +613,7 @@ static void check_overflows(CPUX86State *env, int mode,
         value = pmu->base[i] + count_events(env, &g);
         if (branch && (g.modes & BIT(mode))) {
             for (int kind = 0; kind < AMD_PMU_KINDS; kind++) {
-                value -= branch[kind] * g.by[kind];
+                value -= extract32(branch, kind, 1) * g.by[kind];
             }
         }
         if (value >= CTR_RANGE) {
@@ -536,14 +627,10 @@ static void check_overflows(CPUX86State *env, int mode,
  * A taken branch that has been counted: an overflow before it holds the
  * interrupt and has it recorded, an overflow by it begins with the next.
  */
-static void branch_taken(CPUX86State *env, int mode, bool is_insn,
+static void branch_taken(CPUX86State *env, int mode, uint32_t events,
                          AMDPMUBranch branch, uint64_t from, uint64_t to)
 {
     AMDPMUState *pmu = &env->amd_pmu;
-    const uint8_t events[AMD_PMU_KINDS] = {
-        [AMD_PMU_INSNS] = is_insn,
-        [AMD_PMU_TAKEN] = 1,
-    };
 
     check_overflows(env, mode, events);
     if (pmu->late) {
@@ -555,7 +642,7 @@ static void branch_taken(CPUX86State *env, int mode, bool is_insn,
     if (pmu->hold && is_recorded(env, branch)) {
         record_branch(env, from, to);
     }
-    check_overflows(env, mode, NULL);
+    check_overflows(env, mode, 0);
     update_limits(env);
 }
 
@@ -565,7 +652,7 @@ static void branch_taken(CPUX86State *env, int mode, bool is_insn,
  * more than needed, but good enough unless an overflow is near.
  */
 static void far_branch_taken(CPUX86State *env, int old, int mode,
-                             bool is_insn, AMDPMUBranch branch,
+                             uint32_t events, AMDPMUBranch branch,
                              uint64_t from, uint64_t to)
 {
     AMDPMUState *pmu = &env->amd_pmu;
@@ -575,7 +662,7 @@ static void far_branch_taken(CPUX86State *env, int old, int mode,
     used = env->amd_pmu_totals.event[AMD_PMU_INSNS][old] - pmu->start + 1;
     if (!pmu->limit[old] ||
         used >= pmu->budget[old] || used >= pmu->budget[now]) {
-        branch_taken(env, mode, is_insn, branch, from, to);
+        branch_taken(env, mode, events, branch, from, to);
         return;
     }
     for (int i = 0; i < AMD_PMU_MODES; i++) {
@@ -584,7 +671,7 @@ static void far_branch_taken(CPUX86State *env, int old, int mode,
     enter_mode(env);
 }
 
-static uint64_t linear_eip(CPUX86State *env, target_ulong eip)
+uint64_t amd_pmu_linear_eip(CPUX86State *env, uint64_t eip)
 {
     if (env->hflags & HF_CS64_MASK) {
         return eip;
@@ -597,11 +684,15 @@ void helper_pmu_exit(CPUX86State *env, target_ulong from, target_ulong to,
 {
     int mode = amd_pmu_mode(env->hflags);
 
-    if (how == AMD_PMU_EXIT_TAKEN) {
-        branch_taken(env, mode, true, AMD_PMU_BRANCH_PLAIN,
-                     linear_eip(env, from), linear_eip(env, to));
+    if (how & AMD_PMU_EXIT(AMD_PMU_TAKEN)) {
+        if (options(env)->fused_from) {
+            from -= how >> AMD_PMU_EXIT_FUSED_SHIFT;
+        }
+        branch_taken(env, mode, how, AMD_PMU_BRANCH_PLAIN,
+                     amd_pmu_linear_eip(env, from),
+                     amd_pmu_linear_eip(env, to));
     } else {
-        check_overflows(env, mode, NULL);
+        check_overflows(env, mode, 0);
         update_limits(env);
     }
 }
@@ -612,8 +703,9 @@ void helper_pmu_far(CPUX86State *env, uint32_t insns, uint32_t mode,
     env->amd_pmu.pending = 0;
     env->amd_pmu_totals.event[AMD_PMU_INSNS][mode] += insns;
     env->amd_pmu_totals.event[AMD_PMU_TAKEN][mode]++;
-    far_branch_taken(env, mode, mode, true, branch, env->amd_pmu.from,
-                     linear_eip(env, env->eip));
+    far_branch_taken(env, mode, mode, AMD_PMU_EXIT_TAKEN, branch,
+                     env->amd_pmu.from,
+                     amd_pmu_linear_eip(env, env->eip));
 }
 
 /* Count what a block has retired that was left half-way. */
@@ -632,8 +724,31 @@ void amd_pmu_retire(CPUX86State *env)
 
     env->amd_pmu.pending++;
     amd_pmu_fold(env, env->hflags);
-    check_overflows(env, mode, NULL);
+    check_overflows(env, mode, 0);
     update_limits(env);
+}
+
+/*
+ * The CPU has come elsewhere from @from and from the mode of @old_hflags.
+ * If this is no instruction, it counts in the mode that it leads to.
+ */
+static void count_event(CPUX86State *env, uint32_t old_hflags, uint64_t from,
+                        bool is_insn, AMDPMUBranch branch)
+{
+    int old = amd_pmu_mode(old_hflags);
+    int mode;
+
+    if (!(old_hflags & HF_PMU_MASK)) {
+        return;
+    }
+    is_insn |= options(env)->count_exceptions;
+    mode = is_insn ? old : amd_pmu_mode(env->hflags);
+
+    env->amd_pmu_totals.event[AMD_PMU_INSNS][mode] += is_insn;
+    env->amd_pmu_totals.event[AMD_PMU_TAKEN][mode]++;
+    far_branch_taken(env, old, mode,
+                     is_insn ? AMD_PMU_EXIT_TAKEN : AMD_PMU_EXIT(AMD_PMU_TAKEN),
+                     branch, from, amd_pmu_linear_eip(env, env->eip));
 }
 
 /*
@@ -644,34 +759,39 @@ void amd_pmu_interrupt(CPUX86State *env, uint32_t old_hflags, uint64_t from,
                        int intno, bool is_int, bool is_hw)
 {
     AMDPMUState *pmu = &env->amd_pmu;
-    int old = amd_pmu_mode(old_hflags);
-    int mode = is_int ? old : amd_pmu_mode(env->hflags);
 
     if (is_hw && intno == pmu->pmi_vector) {
         pmu->pmi_vector = -1;
         count_stat(env, AMD_PMU_STAT_PMI_DELIVERED);
     }
-    if (!(old_hflags & HF_PMU_MASK)) {
-        return;
-    }
+    count_event(env, old_hflags, from, is_int,
+                is_int ? AMD_PMU_BRANCH_PLAIN : AMD_PMU_BRANCH_EVENT);
+}
 
-    env->amd_pmu_totals.event[AMD_PMU_INSNS][mode] += is_int;
-    env->amd_pmu_totals.event[AMD_PMU_TAKEN][mode]++;
-    far_branch_taken(env, old, mode, is_int,
-                     is_int ? AMD_PMU_BRANCH_PLAIN : AMD_PMU_BRANCH_EVENT,
-                     from, linear_eip(env, env->eip));
+void amd_pmu_smi(CPUX86State *env, uint32_t old_hflags, uint64_t from)
+{
+    count_event(env, old_hflags, from, false, AMD_PMU_BRANCH_SMM);
 }
 
 void amd_pmu_halt(CPUX86State *env, bool mwait)
 {
+    AMDPMUState *pmu = &env->amd_pmu;
+
     count_stat(env, mwait ? AMD_PMU_STAT_MWAIT : AMD_PMU_STAT_HLT);
-    if (env->amd_pmu.hold) {
+    if (pmu->hold) {
         count_stat(env, AMD_PMU_STAT_HOLD_HALTED);
         trace_amd_brs_halted(cpu_number(env), guest_ns(env));
     }
-    if (env->amd_pmu.late) {
-        env->amd_pmu.late = 0;
-        raise_pmi(env);
+    if (pmu->late || pmu->due) {
+        /* Without branches and instructions they would never come. */
+        if (pmu->late) {
+            pmu->late = 0;
+            raise_pmi(env);
+        }
+        if (pmu->due) {
+            pmu->due = 0;
+            deliver_pmi(env);
+        }
         update_limits(env);
     }
 }
@@ -747,10 +867,14 @@ bool amd_pmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val)
 static void write_config(CPUX86State *env, uint64_t val)
 {
     AMDPMUState *pmu = &env->amd_pmu;
+    const AMDPMUOptions *opt = options(env);
+    uint64_t read_only = opt->msroff_ro ? CFG_MSROFF_MASK | CFG_VB : 0;
 
-    pmu->dbg_extn_cfg = val;
+    pmu->dbg_extn_cfg = (val & CFG_VALID & ~read_only) |
+                        (pmu->dbg_extn_cfg & read_only);
     if (pmu->hold && !(val & CFG_BRSMEN)) {
-        hold_end(env, false);
+        hold_end(env, opt->release == AMD_BRS_RELEASE_DROP ? DROPPED
+                                                           : RELEASED);
     }
 }
 
@@ -781,6 +905,10 @@ bool amd_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, bool *fault)
         pmu->ctl[i] = val & CTL_VALID;
         pmu->pending += !!(env->hflags & HF_PMU_MASK);
         set_counter(env, i, ctr);
+        if (options(env)->ctl_cancels && pmu->hold && !(val & CTL_EN) &&
+            CFG_PMC(pmu->dbg_extn_cfg) == i) {
+            hold_end(env, DROPPED);
+        }
         break;
     case REG_CTR:
         count_stat(env, AMD_PMU_STAT_WRMSR_PERF_CTR);
@@ -789,7 +917,8 @@ bool amd_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, bool *fault)
         break;
     case REG_CFG:
         count_stat(env, AMD_PMU_STAT_WRMSR_DBG_EXTN_CFG);
-        if ((val & ~CFG_VALID) || (val & CFG_ONES) != CFG_ONES) {
+        if (!options(env)->cfg_lax &&
+            ((val & ~CFG_VALID) || (val & CFG_ONES) != CFG_ONES)) {
             *fault = true;
             return true;
         }
@@ -844,11 +973,16 @@ void amd_pmu_unrealize(X86CPU *cpu)
     }
 }
 
+static uint64_t reset_config(CPUX86State *env)
+{
+    return options(env)->cfg_lax ? 0 : CFG_ONES;
+}
+
 /* All of AMDPMUState is zero. */
 void amd_pmu_reset(CPUX86State *env)
 {
     env->amd_pmu.random = RANDOM_SEED;
-    env->amd_pmu.dbg_extn_cfg = CFG_ONES;
+    env->amd_pmu.dbg_extn_cfg = reset_config(env);
     env->amd_pmu.pmi_vector = -1;
     update_limits(env);
     update_hflags(env);
@@ -880,7 +1014,7 @@ static bool amd_pmu_needed(void *opaque)
             return true;
         }
     }
-    return pmu->dbg_extn_cfg != CFG_ONES;
+    return pmu->dbg_extn_cfg != reset_config(&cpu->env);
 }
 
 static int amd_pmu_pre_save(void *opaque)
@@ -917,15 +1051,26 @@ static bool amd_pmu_options_needed(void *opaque)
     X86CPU *cpu = opaque;
     AMDPMUState *pmu = &cpu->env.amd_pmu;
 
-    return pmu->blocked || pmu->skid || pmu->late ||
-           pmu->random != RANDOM_SEED;
+    return pmu->blocked || pmu->skid || pmu->late || pmu->others_held ||
+           pmu->pmis || pmu->due || pmu->random != RANDOM_SEED;
+}
+
+static int amd_pmu_options_pre_save(void *opaque)
+{
+    X86CPU *cpu = opaque;
+    AMDPMUState *pmu = &cpu->env.amd_pmu;
+
+    pmu->due_vmstate = pmu->due ? MAX(insns_until_due(&cpu->env), 1) : 0;
+    return 0;
 }
 
 static int amd_pmu_options_post_load(void *opaque, int version_id)
 {
     X86CPU *cpu = opaque;
+    AMDPMUState *pmu = &cpu->env.amd_pmu;
 
-    return cpu->env.amd_pmu.random ? 0 : -EINVAL;
+    pmu->due = pmu->due_vmstate ? all_insns(&cpu->env) + pmu->due_vmstate : 0;
+    return pmu->random ? 0 : -EINVAL;
 }
 
 /* What only properties with other values than the defaults lead to */
@@ -934,12 +1079,16 @@ static const VMStateDescription vmstate_amd_pmu_options = {
     .version_id = 1,
     .minimum_version_id = 1,
     .needed = amd_pmu_options_needed,
+    .pre_save = amd_pmu_options_pre_save,
     .post_load = amd_pmu_options_post_load,
     .fields = (const VMStateField[]) {
         VMSTATE_BOOL(env.amd_pmu.blocked, X86CPU),
         VMSTATE_UINT32(env.amd_pmu.skid, X86CPU),
         VMSTATE_UINT32(env.amd_pmu.late, X86CPU),
         VMSTATE_UINT64(env.amd_pmu.random, X86CPU),
+        VMSTATE_BOOL(env.amd_pmu.others_held, X86CPU),
+        VMSTATE_UINT32(env.amd_pmu.pmis, X86CPU),
+        VMSTATE_UINT64(env.amd_pmu.due_vmstate, X86CPU),
         VMSTATE_END_OF_LIST()
     }
 };
