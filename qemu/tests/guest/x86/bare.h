@@ -131,7 +131,7 @@ asm(".section .boot, \"ax\"\n"
 #define CFG_OFF(n) ((uint64_t)(n) << 16)
 #define CFG_PMC(n) ((uint64_t)(n) << 24)
 
-enum { INSNS, BRANCHES, TAKEN, CYCLES, EVENTS };
+enum { INSNS, BRANCHES, TAKEN, CYCLES, CONDITIONAL, MISPREDICTED, EVENTS };
 
 static const struct {
     const char *name;
@@ -141,6 +141,8 @@ static const struct {
     [BRANCHES] = { "branches", 0xc2 },
     [TAKEN] = { "taken branches", 0xc4 },
     [CYCLES] = { "cycles", 0x76 },
+    [CONDITIONAL] = { "conditional branches", 0xd1 },
+    [MISPREDICTED] = { "mispredicted branches", 0xc3 },
 };
 
 /* What the handlers count */

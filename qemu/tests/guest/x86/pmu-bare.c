@@ -36,7 +36,7 @@ static void check(const char *name, body_fn *body, struct counts kernel,
             want.branches += user.branches;
             want.taken += user.taken;
         }
-        for (int i = 0; i < EVENTS; i++) {
+        for (int i = INSNS; i <= CYCLES; i++) {
             uint64_t ctl = events[i].select | CTL_EN;
 
             if (mode & 1) {
@@ -122,6 +122,162 @@ BODY(user_calls, IN_USER("mov $3, %eax\n syscall\n syscall\n syscall\n"
 /* int and ud2 in user mode */
 BODY(user_traps, IN_USER(".rept 10\n int $0x40\n ud2\n mov (%rdi), %al\n"
                          ".endr\n mov $0, %eax\n syscall"));
+
+/*
+ * Which conditional branches there are, and which of them go against the
+ * rule: backwards is taken, forwards is not.
+ */
+BODY(loops, "mov $10, %ecx\n 1: loop 1b");
+BODY(jumps_forward,
+     "xor %eax, %eax\n"                 /* ZF is set */
+     "jnz 1f\n"
+     "jz 1f\n"
+     "ud2\n"
+     "1: mov %eax, %ecx\n"
+     "jrcxz 1f\n"
+     "ud2\n"
+     "1: inc %ecx\n"
+     "jrcxz 1b\n"
+     "1: jz 1b");
+/* Whether an unconditional branch is taken and where it leads is foreseen. */
+BODY(jumps_always,
+     "call 1f\n"
+     "lea 2f(%rip), %rax\n"
+     "jmp *%rax\n"
+     "1: ret\n"
+     "2: int $0x40\n"
+     "ud2");
+
+static void check_branches(const char *name, body_fn *body,
+                           uint64_t conditional, uint64_t mispredicted)
+{
+    begin();
+    wrmsr(PERF_CTR(0), 0);
+    measure(events[CONDITIONAL].select | CTL_OS | CTL_EN, body);
+    expect(events[CONDITIONAL].name, rdmsr(PERF_CTR(0)), conditional);
+    wrmsr(PERF_CTR(0), 0);
+    measure(events[MISPREDICTED].select | CTL_OS | CTL_EN, body);
+    expect(events[MISPREDICTED].name, rdmsr(PERF_CTR(0)), mispredicted);
+    wrmsr(PERF_CTR(0), 0);
+    measure(events[MISPREDICTED].select | CTL_USR | CTL_EN, body);
+    expect("... of users", rdmsr(PERF_CTR(0)), 0);
+    end(name);
+}
+
+static void check_prediction(void)
+{
+    check_branches("predicted_loop", loop, 1000, 1);
+    check_branches("predicted_loop_instructions", loops, 10, 1);
+    /* Two that are taken, and two backwards that are not */
+    check_branches("predicted_jumps", jumps_forward, 5, 4);
+    check_branches("predicted_unconditional_branches", jumps_always, 0, 0);
+}
+
+/*
+ * What kvm-unit-tests expects of a PMU of AMD: a loop of ten instructions,
+ * counted with a tolerance, by every counter and by all of them together;
+ * the last value before the overflow; a counter that is written to while it
+ * counts; and one with a counter mask.
+ */
+#define ROUNDS 100000
+
+static const struct {
+    int event;
+    uint64_t min, max;
+} bounds[] = {
+    { CYCLES, ROUNDS, 50 * ROUNDS },
+    { INSNS, 10 * ROUNDS, 102 * ROUNDS / 10 },
+    { BRANCHES, ROUNDS, 11 * ROUNDS / 10 },
+    { MISPREDICTED, 0, ROUNDS / 10 },
+};
+
+static uint64_t bound_event(int i)
+{
+    return events[bounds[i].event].select | CTL_OS | CTL_USR;
+}
+
+static void run_rounds(void)
+{
+    uint64_t n = ROUNDS;
+    const volatile void *p = bounds;
+
+    asm volatile("1: mov (%1), %%rax\n"
+                 "add $0, %1\n"
+                 "nop\n nop\n nop\n nop\n nop\n nop\n nop\n"
+                 "loop 1b"
+                 : "+c"(n), "+r"(p) : : "rax", "memory", "cc");
+}
+
+static void expect_within(uint64_t got, int i)
+{
+    if (got < bounds[i].min || got > bounds[i].max) {
+        expect(events[bounds[i].event].name, got, bounds[i].min);
+    }
+}
+
+static uint64_t count_rounds(int counter, uint64_t ctl, uint64_t start)
+{
+    wrmsr(PERF_CTR(counter), start);
+    wrmsr(PERF_CTL(counter), ctl | CTL_EN);
+    run_rounds();
+    wrmsr(PERF_CTL(counter), ctl);
+    return rdmsr(PERF_CTR(counter));
+}
+
+static void check_kvm_unit_tests(void)
+{
+    uint64_t preset, value;
+
+    begin();
+    for (int i = 0; i < 4; i++) {
+        for (int counter = 0; counter < 6; counter++) {
+            expect_within(count_rounds(counter, bound_event(i), 0), i);
+        }
+    }
+    end("kvm_unit_tests_counters");
+
+    begin();
+    for (int counter = 0; counter < 6; counter++) {
+        wrmsr(PERF_CTR(counter), 0);
+        wrmsr(PERF_CTL(counter), bound_event(counter % 4) | CTL_EN);
+    }
+    run_rounds();
+    for (int counter = 0; counter < 6; counter++) {
+        wrmsr(PERF_CTL(counter), 0);
+        expect_within(rdmsr(PERF_CTR(counter)), counter % 4);
+    }
+    end("kvm_unit_tests_all_counters");
+
+    /* With an interrupt every other time */
+    begin();
+    preset = 1 - count_rounds(0, bound_event(1), 0);
+    for (int counter = 0; counter < 6; counter++) {
+        uint64_t irq = counter % 2 ? CTL_INT : 0;
+
+        pmis = 0;
+        value = count_rounds(counter, bound_event(1) | irq, preset);
+        expect("value after overflow", value, 1);
+        asm volatile("sti\n nop\n nop\n cli" : : : "memory");
+        expect("interrupts", pmis, counter % 2);
+    }
+    end("kvm_unit_tests_overflow");
+
+    begin();
+    value = count_rounds(0, bound_event(1) | 2 << 24, 0);
+    expect("less than without a mask", value < bounds[1].min, 1);
+    end("kvm_unit_tests_counter_mask");
+
+    begin();
+    wrmsr(PERF_CTL(0), bound_event(1) | CTL_EN);
+    run_rounds();
+    wrmsr(PERF_CTR(0), 0);
+    wrmsr(PERF_CTL(0), 0);
+    expect("less than before", rdmsr(PERF_CTR(0)) < bounds[1].min, 1);
+    end("kvm_unit_tests_write_while_counting");
+    for (int counter = 0; counter < 6; counter++) {
+        wrmsr(PERF_CTR(counter), 0);
+    }
+}
 
 static void check_counts(void)
 {
@@ -272,6 +428,10 @@ BODY(run_halted,
      "hlt\n"
      "jmp chain");
 
+/* Recording starts before the SMI. */
+BODY(run_smi, "movl $0x40200, (%rsi)\n smi_here: nop\n jmp chain");
+extern const char smi_here[];
+
 static void expect_sample(int off, bool vb, bool en, int interrupts)
 {
     expect("config", rdmsr(DBG_EXTN_CFG), CFG_ONES | CFG_OFF(off) |
@@ -410,6 +570,14 @@ static void check_sampling(void)
     expect_jumps(6, 16, 0);
     end("exceptions_are_recorded");
 
+    /* An SMI, here to the firmware's handler, is one as well, like RSM. */
+    begin();
+    sample(taken, 1, CFG_EN, run_smi);
+    expect("from", rdmsr(BR_FROM(0)), (uintptr_t)smi_here);
+    expect("to", rdmsr(BR_TO(0)) & 0xffff, 0x8000);
+    expect("from the entry on", rdmsr(BR_FROM(1)) >= rdmsr(BR_TO(0)), 1);
+    end("smi_is_recorded");
+
     begin();
     before = ipis;
     sample(taken, 2, CFG_EN, run_halted);
@@ -446,12 +614,68 @@ static void check_sampling(void)
     end("masked");
 }
 
+/*
+ * In the shadow of STI and MOV SS, an NMI waits as interrupts do: HLT, if it
+ * comes next, is ended by both.  The instruction that casts the shadow is
+ * the one that overflows.
+ */
+extern volatile uint64_t nmi_at;
+extern const char handle_nmi_and_tell[];
+asm(".pushsection .text\n"
+    "handle_nmi_and_tell: push %rax\n"
+    "mov 8(%rsp), %rax\n"
+    "mov %rax, nmi_at(%rip)\n"
+    "incl nmis(%rip)\n"
+    "pop %rax\n"
+    "iretq\n"
+    ".popsection\n"
+    ".pushsection .bss\n"
+    "nmi_at: .skip 8\n"
+    ".popsection\n");
+/* call, sti, nop, nop */
+BODY(shadow_sti, "sti\n nop\n behind_sti: nop");
+/* call, mov, mov, nop, nop */
+BODY(shadow_mov_ss, "mov %ss, %eax\n mov %eax, %ss\n nop\n"
+     "behind_mov_ss: nop");
+/* call, movl, sti, hlt, nop */
+BODY(shadow_hlt, "movl $0x40041, (%rsi)\n sti\n hlt\n behind_hlt: nop");
+extern const char behind_sti[], behind_mov_ss[], behind_hlt[];
+
+static void check_shadow(void)
+{
+    const uint64_t insns = events[INSNS].select;
+    uint32_t before = ipis;
+
+    set_gate(2, handle_nmi_and_tell);
+    APIC(APIC_LVTPC) = APIC_MODE_NMI;
+    begin();
+    sample(insns, 2, 0, shadow_sti);
+    expect("NMIs", nmis, 1);
+    expect("NMI at", nmi_at, (uintptr_t)behind_sti);
+    sample(insns, 3, 0, shadow_mov_ss);
+    expect("NMIs", nmis, 1);
+    expect("NMI at", nmi_at, (uintptr_t)behind_mov_ss);
+    if (all_right) {
+        /* Otherwise the CPU would sleep for ever. */
+        sample(insns, 3, 0, shadow_hlt);
+        expect("NMIs", nmis, 1);
+        expect("NMI at", nmi_at, (uintptr_t)behind_hlt);
+        expect("interrupts", ipis - before, 1);
+    }
+    end("nmi_waits_for_the_end_of_the_shadow");
+    APIC(APIC_LVTPC) = VECTOR_PMI;
+    set_gate(2, handle_nmi);
+}
+
 void __attribute__((used)) main(void)
 {
     put("TAP version 13\n");
     set_up();
     check_counts();
+    check_prediction();
+    check_kvm_unit_tests();
     check_registers();
     check_sampling();
+    check_shadow();
     power_off();
 }

@@ -893,6 +893,9 @@ bool amd_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, bool *fault)
         trace_amd_pmu_wrmsr(cpu_number(env), guest_ns(env), msr, val);
     }
 
+    /* The running block may have seen an overflow that is not known yet. */
+    check_overflows(env, amd_pmu_mode(env->hflags), 0);
+
     /*
      * The WRMSR that starts a counter is not counted by it, nor is the one
      * that stops it: the old state ends before the instruction and the new
@@ -920,7 +923,7 @@ bool amd_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, bool *fault)
         if (!options(env)->cfg_lax &&
             ((val & ~CFG_VALID) || (val & CFG_ONES) != CFG_ONES)) {
             *fault = true;
-            return true;
+            break;
         }
         write_config(env, val);
         break;
@@ -1001,7 +1004,8 @@ static bool amd_pmu_needed(void *opaque)
     X86CPU *cpu = opaque;
     AMDPMUState *pmu = &cpu->env.amd_pmu;
 
-    if (!has_pmu(&cpu->env)) {
+    /* With other accelerators, the counters are theirs. */
+    if (!tcg_enabled() || !has_pmu(&cpu->env)) {
         return false;
     }
     for (int i = 0; i < AMD_PMU_COUNTERS; i++) {
