@@ -22,6 +22,7 @@
 #include "qom/object.h"
 #include "qom/object_interfaces.h"
 #include "system/pmu-stats.h"
+#include "system/runstate.h"
 #include "system/system.h"
 
 OBJECT_DECLARE_SIMPLE_TYPE(PMUStats, PMU_STATS)
@@ -41,7 +42,7 @@ typedef struct PMUStatsCPU {
     int cpu_index;          /* valid when the CPU is gone */
     const char *const *names;
     const uint64_t *values;
-    uint64_t *last_values;  /* what @values points to when the CPU is gone */
+    uint64_t *last_values;  /* as they were when they were last asked for */
     size_t n;
     void (*refresh)(CPUState *cs);
     QTAILQ_ENTRY(PMUStatsCPU) next;
@@ -59,6 +60,7 @@ void pmu_stats_register(CPUState *cs, const char *const *names,
     c->cs = cs;
     c->names = names;
     c->values = values;
+    c->last_values = g_new(uint64_t, n);
     c->n = n;
     QTAILQ_INSERT_TAIL(&pmu_stats_cpus, c, next);
 }
@@ -74,11 +76,15 @@ void pmu_stats_set_refresh(CPUState *cs, void (*refresh)(CPUState *cs))
     }
 }
 
-static void pmu_stats_refresh(PMUStatsCPU *c)
+/* Keep the values of a CPU that does not run, or is the one that runs this. */
+static void pmu_stats_take(CPUState *cs, run_on_cpu_data data)
 {
-    if (c->cs && c->refresh) {
-        c->refresh(c->cs);
+    PMUStatsCPU *c = data.host_ptr;
+
+    if (c->refresh) {
+        c->refresh(cs);
     }
+    memcpy(c->last_values, c->values, c->n * sizeof(*c->values));
 }
 
 void pmu_stats_unregister(CPUState *cs)
@@ -87,10 +93,8 @@ void pmu_stats_unregister(CPUState *cs)
 
     QTAILQ_FOREACH(c, &pmu_stats_cpus, next) {
         if (c->cs == cs) {
-            pmu_stats_refresh(c);
+            pmu_stats_take(cs, RUN_ON_CPU_HOST_PTR(c));
             c->cpu_index = cs->cpu_index;
-            c->last_values = g_memdup2(c->values, c->n * sizeof(*c->values));
-            c->values = c->last_values;
             c->cs = NULL;
         }
     }
@@ -101,8 +105,12 @@ bool pmu_stats_want_insns(void)
     return pmu_stats_insns != 0;
 }
 
-/* Write the file; later calls do nothing. */
-static void pmu_stats_write(PMUStats *s)
+/*
+ * Write the file; later calls do nothing.  While the machine runs, each CPU
+ * is asked for its values, so that they belong together.  When QEMU ends,
+ * the CPUs do not run, or cannot be asked any more.
+ */
+static void pmu_stats_write(PMUStats *s, bool at_exit)
 {
     g_autoptr(JSONWriter) json = NULL;
     g_autoptr(GError) err = NULL;
@@ -120,12 +128,16 @@ static void pmu_stats_write(PMUStats *s)
     json_writer_start_object(json, NULL);
     json_writer_start_array(json, "cpus");
     QTAILQ_FOREACH(c, &pmu_stats_cpus, next) {
-        pmu_stats_refresh(c);
+        if (c->cs && !at_exit && runstate_is_running()) {
+            run_on_cpu(c->cs, pmu_stats_take, RUN_ON_CPU_HOST_PTR(c));
+        } else if (c->cs) {
+            pmu_stats_take(c->cs, RUN_ON_CPU_HOST_PTR(c));
+        }
         json_writer_start_object(json, NULL);
         json_writer_int64(json, "cpu",
                           c->cs ? c->cs->cpu_index : c->cpu_index);
         for (size_t i = 0; i < c->n; i++) {
-            json_writer_uint64(json, c->names[i], c->values[i]);
+            json_writer_uint64(json, c->names[i], c->last_values[i]);
         }
         json_writer_end_object(json);
     }
@@ -140,7 +152,7 @@ static void pmu_stats_write(PMUStats *s)
 
 static void pmu_stats_exit(Notifier *n, void *data)
 {
-    pmu_stats_write(container_of(n, PMUStats, exit));
+    pmu_stats_write(container_of(n, PMUStats, exit), true);
 }
 
 static void pmu_stats_complete(UserCreatable *uc, Error **errp)
@@ -202,7 +214,7 @@ static void pmu_stats_finalize(Object *obj)
 {
     PMUStats *s = PMU_STATS(obj);
 
-    pmu_stats_write(s);
+    pmu_stats_write(s, false);
     g_free(s->path);
 }
 

@@ -20,8 +20,9 @@
  * @n: how many
  *
  * To be called once, when a CPU with a PMU model is realized.  The counters
- * are plain memory that only the CPU's own thread writes; they are read
- * when QEMU ends, or when pmu_stats_unregister() is called.
+ * are plain memory that only the CPU's own thread writes.  They are read by
+ * that thread, or when the CPU does not run: when the object is deleted,
+ * QEMU ends, or pmu_stats_unregister() is called.
  *
  * Context: big QEMU lock held.
  */
@@ -35,8 +36,8 @@ void pmu_stats_register(CPUState *cs, const char *const *names,
  *
  * For a model that does not keep all its counters current.
  *
- * Context: big QEMU lock held; so when @refresh is called, and the CPU does
- * not run then.
+ * Context: big QEMU lock held; so when @refresh is called, by the CPU's own
+ * thread or while the CPU does not run.
  */
 void pmu_stats_set_refresh(CPUState *cs, void (*refresh)(CPUState *cs));
 
