@@ -274,21 +274,27 @@ static void handle(int sig, void *handler)
     syscall(SYS_rt_sigaction, sig, &act, NULL, 8);
 }
 
+/* An event of a group that the first of its events leads */
+static int open_event(uint32_t type, uint64_t config, int leader)
+{
+    struct perf_event_attr attr = {
+        .type = type,
+        .size = sizeof(attr),
+        .config = config,
+        .disabled = leader < 0,
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+        .exclude_guest = 1,
+    };
+
+    return syscall(SYS_perf_event_open, &attr, 0, -1, leader, 0);
+}
+
 static int open_group(int fd[NEVENTS])
 {
     for (int i = 0; i < NEVENTS; i++) {
-        struct perf_event_attr attr = {
-            .type = PERF_TYPE_RAW,
-            .size = sizeof(attr),
-            .config = events[i].config,
-            .disabled = i == 0,
-            .exclude_kernel = 1,
-            .exclude_hv = 1,
-            .exclude_guest = 1,
-        };
-
-        fd[i] = syscall(SYS_perf_event_open, &attr, 0, -1,
-                        i ? fd[0] : -1, 0);
+        fd[i] = open_event(PERF_TYPE_RAW, events[i].config,
+                           i ? fd[0] : -1);
         if (fd[i] < 0) {
             return -1;
         }
@@ -336,6 +342,47 @@ static void check(const char *name, body_fn *body, uint64_t insns,
         munmap(mem, size);
     }
     ktap_result(ok, name);
+}
+
+/*
+ * What "perf stat" counts when it is not told what.  A cycle is an
+ * instruction: none is stalled.  The end of the loop is mispredicted.
+ */
+static void check_perf_stat(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t config, want;
+    } defaults[] = {
+        { "cycles", PERF_COUNT_HW_CPU_CYCLES, 200001 + END_INSNS },
+        { "stalled-cycles-frontend", PERF_COUNT_HW_STALLED_CYCLES_FRONTEND,
+          0 },
+        { "instructions", PERF_COUNT_HW_INSTRUCTIONS, 200001 + END_INSNS },
+        { "branches", PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
+          100000 + END_BRANCHES },
+        { "branch-misses", PERF_COUNT_HW_BRANCH_MISSES, 1 },
+    };
+    const int n = sizeof(defaults) / sizeof(defaults[0]);
+    bool ok = true;
+    int fd[n];
+
+    for (int i = 0; i < n; i++) {
+        fd[i] = open_event(PERF_TYPE_HARDWARE, defaults[i].config,
+                           i ? fd[0] : -1);
+    }
+    loop(fd[0], NULL);
+    for (int i = 0; i < n; i++) {
+        uint64_t got = ~0ULL;
+
+        if (read(fd[i], &got, sizeof(got)) != sizeof(got) ||
+            got != defaults[i].want) {
+            ktap_note("%s: %lld instead of %llu", defaults[i].name,
+                      (long long)got, (unsigned long long)defaults[i].want);
+            ok = false;
+        }
+        close(fd[i]);
+    }
+    ktap_result(ok, "perf_stat_default_events");
 }
 
 /* A user program reads a running counter itself. */
@@ -417,6 +464,7 @@ int main(int argc, char **argv)
         check("timer_interrupts", long_loop, 1 + 2 * 100000000ULL, 100000000,
               99999999);
     } while (!told_to_stop(argv[1]));
+    check_perf_stat();
     check_rdpmc();
     return ktap_finish();
 }
