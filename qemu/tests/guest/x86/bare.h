@@ -490,4 +490,70 @@ BODY(run_high,
     code "\n"                                           \
     "9: mov %r12, %rsp"
 
+/*
+ * A guest of SVM that shares memory, stack and all registers but rax with its
+ * host: two jumps, and back.  run_guest is for measure(); it ends with the
+ * chain.
+ */
+extern char vmcb[], vm_host_state[];
+extern const char guest_start[];
+asm(".pushsection .text\n"
+    "guest_start: jmp 1f\n"
+    "1: jmp 2f\n"
+    "2: vmmcall\n"
+    ".popsection\n"
+    ".pushsection .bss\n"
+    ".balign 4096\n"
+    "vmcb: .skip 4096\n"
+    "vm_host_state: .skip 4096\n"
+    "guest_stack: .skip 4096\n"
+    "guest_stack_top:\n"
+    ".popsection\n");
+BODY(run_guest,
+     "mov $vmcb, %eax\n"
+     "vmrun\n"
+     "stgi\n"
+     "jmp chain");
+
+#define VMCB(type, offset) (*(type *)(vmcb + (offset)))
+
+static inline void set_guest_segment(int offset, uint16_t selector,
+                                     uint16_t attributes)
+{
+    VMCB(uint16_t, offset) = selector;
+    VMCB(uint16_t, offset + 2) = attributes;
+    VMCB(uint32_t, offset + 4) = 0xffffffff;
+}
+
+static inline void set_up_guest(void)
+{
+    extern char guest_stack_top[];
+    uint64_t cr0, cr3, cr4;
+
+    wrmsr(0xc0000080, rdmsr(0xc0000080) | 1 << 12);     /* EFER.SVME */
+    wrmsr(0xc0010117, (uintptr_t)vm_host_state);        /* VM_HSAVE_PA */
+    asm volatile("mov %%cr0, %0\n mov %%cr3, %1\n mov %%cr4, %2"
+                 : "=r"(cr0), "=r"(cr3), "=r"(cr4));
+
+    VMCB(uint32_t, 0x010) = 3;                  /* intercept VMRUN, VMMCALL */
+    VMCB(uint32_t, 0x058) = 1;                  /* ASID */
+    set_guest_segment(0x400, 0x10, 0xc93);      /* ES */
+    set_guest_segment(0x410, KERNEL_CS, 0xa9b);
+    set_guest_segment(0x420, 0x10, 0xc93);      /* SS */
+    set_guest_segment(0x430, 0x10, 0xc93);      /* DS */
+    VMCB(uint64_t, 0x4d0) = rdmsr(0xc0000080);
+    VMCB(uint64_t, 0x548) = cr4;
+    VMCB(uint64_t, 0x550) = cr3;
+    VMCB(uint64_t, 0x558) = cr0;
+    VMCB(uint64_t, 0x570) = 2;                  /* RFLAGS */
+    VMCB(uint64_t, 0x578) = (uintptr_t)guest_start;
+    VMCB(uint64_t, 0x5d8) = (uintptr_t)guest_stack_top;
+}
+
+/* Why the guest has ended: 81h is VMMCALL */
+static inline uint64_t guest_exit_code(void)
+{
+    return VMCB(uint64_t, 0x070);
+}
+
 #endif

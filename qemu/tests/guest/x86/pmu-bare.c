@@ -579,6 +579,16 @@ static void check_sampling(void)
     end("smi_is_recorded");
 
     begin();
+    set_up_guest();
+    sample(taken, 1, CFG_EN, run_guest);
+    expect("exit code", guest_exit_code(), 0x81);
+    expect("from", rdmsr(BR_FROM(0)), (uintptr_t)guest_start);
+    expect("from", rdmsr(BR_FROM(1)), rdmsr(BR_TO(0)));
+    expect("to", rdmsr(BR_TO(2)), (uintptr_t)chain);
+    expect_jumps(3, 16, 0);
+    end("guest_is_recorded");
+
+    begin();
     before = ipis;
     sample(taken, 2, CFG_EN, run_halted);
     expect("interrupts", ipis - before, 1);

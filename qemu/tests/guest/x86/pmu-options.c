@@ -35,7 +35,7 @@ static bool name_is(const char *s)
     return *s == *p;
 }
 
-/* With the word "until-told" behind it, a check can go on until there is input. */
+/* Behind the property: the check goes on until there is input. */
 static bool until_told;
 
 static inline uint8_t inb(uint16_t port)
@@ -368,6 +368,12 @@ static void check_record_vm(void)
 
     sample(TAKEN_EVENT, 1, CFG_EN, run_smi);
     expect("SMIs", rdmsr(0x34) - smis, 1);
+    expect("to", rdmsr(BR_TO(0)), (uintptr_t)chain);
+    expect_jumps(1, 16, 0);
+
+    set_up_guest();
+    sample(TAKEN_EVENT, 1, CFG_EN, run_guest);
+    expect("exit code", guest_exit_code(), 0x81);
     expect("to", rdmsr(BR_TO(0)), (uintptr_t)chain);
     expect_jumps(1, 16, 0);
 }
