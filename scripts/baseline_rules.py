@@ -16,7 +16,7 @@ argument is a name or a Python regular expression (RE).
   cut    RE       only the text that RE matches
   blank  RE       the same, but spaces keep the columns (drawings in comments)
   dedent RE       `RE {...}` becomes the body, one tab to the left
-  sub    RE => TEXT
+  sub    RE => TEXT        (\\n and \\t in TEXT are a newline and a tab)
   in     NAME     the lines below look only into this function's body
 
 `== gone GLOB...` opens a check: no line of those files may match a `match RE`

@@ -142,6 +142,7 @@ def apply_once(rule, text):
     pattern, replacement = rule.argument, ""
     if rule.operation == "sub":
         pattern, replacement = rule.argument.split(" => ")
+        replacement = replacement.replace(r"\n", "\n").replace(r"\t", "\t")
     try:
         spans = find(rule.operation, pattern, text)
     except IndexError:
