@@ -2,14 +2,16 @@
 /*
  * Event-based branches (EBB), Power ISA v2.07 and later.
  *
- * With MMCR0[EBE] set a performance monitor exception interrupts no kernel:
- * the processor branches to the address in EBBHR, in problem state, with the
- * return address in EBBRR.  Two sets of registers are then a thread's own:
+ * With MMCR0[EBE] set, a performance monitor exception does not interrupt the
+ * kernel: the processor branches to the address in EBBHR, in problem state, and
+ * puts the return address into EBBRR.  Two sets of registers then belong to a
+ * thread:
  *
- *   EBBHR, EBBRR, BESCR       there once the thread has used the facility,
- *                             which FSCR[EBB] tells; switched with the thread
- *   user's part of the PMU    there while an EBB event is on the PMU; kept in
- *                             thread_struct whenever the PMU stops
+ *   EBBHR, EBBRR, BESCR       from the thread's first use of the facility on,
+ *                             which is when FSCR[EBB] is set; switched with the
+ *                             thread
+ *   user's part of the PMU    while an EBB event is on the PMU; kept in
+ *                             thread_struct whenever the PMU is stopped
  *
  *       MMCR0   FC       PMAE(PMXE)   PMAO      the user's bits
  *               freeze   arm          alert has occurred
@@ -17,12 +19,13 @@
  *       SIAR, SDAR, SIER                        what was sampled
  *       MMCR3, SIER2, SIER3                     from ISA v3.1 on
  *
- * The two sets have lives of their own: an event can be opened on a thread that
- * never asks for EBB, and a thread may set up EBB before there is an event.
+ * Neither set depends on the other: an event can be opened on a thread that
+ * never uses the facility, and a thread can use the facility before it has an
+ * event.
  *
- * Everything here runs on the thread that it concerns: a task's events are on
- * the PMU only while the task is running, so that "current" owns the PMU
- * whenever an EBB event is on it.
+ * All functions here run on the thread that they are about: the events of a
+ * task are on the PMU only while the task is running, so that "current" owns
+ * the PMU whenever an EBB event is on it.
  */
 
 #define pr_fmt(fmt)	"ebb: " fmt
@@ -39,24 +42,24 @@
 #include "ebb.h"
 #include "isa207-common.h"
 
-/* The PMU that gives EBB; NULL where none does */
+/* The PMU that gives EBB, or NULL if the running driver gives none */
 static struct pmu *ebb_pmu __ro_after_init;
 
-/* It is one of ISA v3.1 */
+/* ebb_pmu has the registers of ISA v3.1: MMCR3, SIER2 and SIER3 */
 static bool ebb_pmu_is_v31 __ro_after_init;
 
 /*
  * The thread's registers
  */
 
-static void clear_registers(struct thread_struct *t)
+static void ebb_forget_registers(struct thread_struct *t)
 {
 	t->ebbhr = 0;
 	t->ebbrr = 0;
 	t->bescr = 0;
 }
 
-static void clear_pmu(struct thread_struct *t)
+static void ebb_forget_pmu(struct thread_struct *t)
 {
 	t->mmcr0 = 0;
 	t->mmcr2 = 0;
@@ -68,10 +71,38 @@ static void clear_pmu(struct thread_struct *t)
 	t->sier3 = 0;
 }
 
+/* BESCR of the current thread, and the copy that KVM loads after a guest */
+static void ebb_write_bescr(struct thread_struct *t, unsigned long bescr)
+{
+	t->bescr = bescr;
+	mtspr(SPRN_BESCR, bescr);
+}
+
+/*
+ * Clear what a user of EBB can read and the thread_struct does not keep: the
+ * BHRB and the counters, but for those in @keep, of which bit n is PMCn.
+ */
+static void ebb_clear_counters(unsigned int keep)
+{
+	if (!(keep & BIT(1)))
+		mtspr(SPRN_PMC1, 0);
+	if (!(keep & BIT(2)))
+		mtspr(SPRN_PMC2, 0);
+	if (!(keep & BIT(3)))
+		mtspr(SPRN_PMC3, 0);
+	if (!(keep & BIT(4)))
+		mtspr(SPRN_PMC4, 0);
+	if (!(keep & BIT(5)))
+		mtspr(SPRN_PMC5, 0);
+	if (!(keep & BIT(6)))
+		mtspr(SPRN_PMC6, 0);
+	asm volatile(PPC_CLRBHRB);
+}
+
 /**
  * ebb_reload_registers() - write the current thread's EBB registers again
  *
- * For KVM, where a guest has left its own in them.
+ * For KVM, after a guest has used the registers.
  *
  * Context: preemption disabled, after ebb_save_registers() of the thread.
  */
@@ -101,7 +132,8 @@ bool ebb_first_use(void)
 
 	preempt_disable();
 	ebb_load_registers(t);
-	t->fscr = mfspr(SPRN_FSCR) | FSCR_EBB;
+	/* The register has the cause of this interrupt, too. */
+	t->fscr = (t->fscr & ~FSCR_INTR_CAUSE) | FSCR_EBB;
 	mtspr(SPRN_FSCR, t->fscr);
 	preempt_enable();
 
@@ -120,16 +152,18 @@ bool ebb_first_use(void)
 void ebb_init_thread(struct thread_struct *t)
 {
 	t->fscr &= ~FSCR_EBB;
-	clear_registers(t);
-	clear_pmu(t);
+	ebb_forget_registers(t);
+	ebb_forget_pmu(t);
 }
 
 /**
  * ebb_flush_thread() - a new program starts without EBB
  *
- * An EBB event whose file descriptor survives the exec stays on the PMU.  It
- * is disarmed: the new program has to ask for the facility, name a handler and
- * arm the PMU before anything reaches it.
+ * An EBB event whose file descriptor survives the exec stays on the PMU, but
+ * is disarmed and has nothing of the old program in it: no EBB occurs before
+ * the new program has used the facility, named a handler and armed the PMU.
+ * The counter of an event that is off the PMU at the moment is dealt with when
+ * the event returns, see ebb_saved_count().
  *
  * Context: flush_thread(), in the kernel on behalf of the current task.  No
  * EBB can occur before the return to problem state.
@@ -145,18 +179,18 @@ void ebb_flush_thread(void)
 
 	local_irq_save(flags);
 
-	/* Stopping the PMU moves the user's part to the thread_struct */
+	/* Stopping the PMU moves the user's part of it to the thread_struct. */
 	on_pmu = ebb_pmu && (mfspr(SPRN_MMCR0) & MMCR0_EBE);
 	if (on_pmu) {
 		perf_pmu_disable(ebb_pmu);
-		ebb_clear_pmcs();
+		ebb_clear_counters(0);
 	}
 
-	clear_pmu(t);
-	clear_registers(t);
+	ebb_forget_pmu(t);
+	ebb_forget_registers(t);
 	if (ebb_in_use(t)) {
 		ebb_load_registers(t);
-		t->fscr = mfspr(SPRN_FSCR) & ~FSCR_EBB;
+		t->fscr &= ~(FSCR_INTR_CAUSE | FSCR_EBB);
 		mtspr(SPRN_FSCR, t->fscr);
 	}
 
@@ -177,7 +211,7 @@ void ebb_sync_thread(struct task_struct *task)
 	unsigned long flags;
 
 	if (task != current)
-		return;		/* saved when it was switched out */
+		return;		/* saved when the task was switched out */
 
 	local_irq_save(flags);
 	if (ebb_in_use(&task->thread))
@@ -191,174 +225,127 @@ void ebb_sync_thread(struct task_struct *task)
 }
 
 /*
- * Which events may be
+ * The events
  */
 
-static bool asks_for_ebb(const struct perf_event *event)
+static bool ebb_wanted(const struct perf_event *event)
 {
 	return event->attr.type == PERF_TYPE_RAW &&
 	       (event->attr.config & EVENT_WANTS_EBB);
 }
 
-static bool asks_for_bhrb(const struct perf_event *event)
-{
-	return event->attr.type == PERF_TYPE_RAW &&
-	       (event->attr.config & EVENT_WANTS_BHRB);
-}
-
-static bool has_no_driver(const struct perf_event *event, u32 ppmu_flags)
-{
-	return !(ppmu_flags & PPMU_EBB);
-}
-
-/* A member has what its leader was opened with: so ask the leader */
-static bool is_not_pinned(const struct perf_event *event, u32 ppmu_flags)
-{
-	return !event->group_leader->attr.pinned;
-}
-
-static bool is_not_exclusive(const struct perf_event *event, u32 ppmu_flags)
-{
-	return !event->group_leader->attr.exclusive;
-}
-
-static bool is_inherited(const struct perf_event *event, u32 ppmu_flags)
-{
-	return event->attr.inherit;
-}
-
-static bool has_frequency(const struct perf_event *event, u32 ppmu_flags)
-{
-	return event->attr.freq;
-}
-
-static bool has_period(const struct perf_event *event, u32 ppmu_flags)
-{
-	return event->attr.sample_period;
-}
-
-static bool has_sample_type(const struct perf_event *event, u32 ppmu_flags)
-{
-	return event->attr.sample_type;
-}
-
-static bool starts_on_exec(const struct perf_event *event, u32 ppmu_flags)
-{
-	return event->attr.enable_on_exec;
-}
-
-static bool has_no_task(const struct perf_event *event, u32 ppmu_flags)
-{
-	return !(event->attach_state & PERF_ATTACH_TASK);
-}
-
-static bool has_no_pmc(const struct perf_event *event, u32 ppmu_flags)
-{
-	return !((event->attr.config >> EVENT_PMC_SHIFT) & EVENT_PMC_MASK);
-}
-
-static bool disagrees_with_group(const struct perf_event *event, u32 ppmu_flags)
-{
-	return asks_for_ebb(event) != asks_for_ebb(event->group_leader);
-}
-
-static bool has_bhrb(const struct perf_event *event, u32 ppmu_flags)
-{
-	return asks_for_bhrb(event);
-}
-
-/* In the order in which they are looked at; one broken rule is enough */
-static const struct ebb_rule {
-	bool		ebb;		/* for EBB events, or for the others */
-	const char	*name;		/* as the documentation has it */
-	bool		(*broken)(const struct perf_event *event, u32 ppmu_flags);
-} ebb_rules[] = {
-	{ true,  "the PMU driver gives no EBB",		has_no_driver },
-	{ true,  "the group leader is not pinned",	is_not_pinned },
-	{ true,  "the group leader is not exclusive",	is_not_exclusive },
-	{ true,  "inherit is set",			is_inherited },
-	{ true,  "freq is set",				has_frequency },
-	{ true,  "sample_period is set",		has_period },
-	{ true,  "sample_type is set",			has_sample_type },
-	{ true,  "enable_on_exec is set",		starts_on_exec },
-	{ true,  "the event is not attached to a task",	has_no_task },
-	{ true,  "the event code names no PMC",		has_no_pmc },
-	{ true,  "the group does not ask for EBB",	disagrees_with_group },
-	{ false, "the group asks for EBB",		disagrees_with_group },
-	{ false, "BHRB is asked for without EBB",	has_bhrb },
-};
-
 /**
  * ebb_refusal() - which rule of EBB an event breaks
- * @event: an event of a PMU of ISA v2.07 or later, or a software event
+ * @event: an event of a PMU of ISA v2.07 or later
  * @ppmu_flags: PPMU_* of the running PMU driver
  *
- * Return: what is wrong, in words, or NULL if nothing is.
+ * Documentation/arch/powerpc/pmu-ebb.rst has the rules in the same words and
+ * gives a reason for each.
+ *
+ * Return: the rule, or NULL if the event breaks none.
  */
 const char *ebb_refusal(const struct perf_event *event, u32 ppmu_flags)
 {
-	bool ebb = asks_for_ebb(event);
-	int i;
+	const struct perf_event *leader = event->group_leader;
+	const struct perf_event_attr *attr = &event->attr;
 
-	for (i = 0; i < ARRAY_SIZE(ebb_rules); i++) {
-		if (ebb_rules[i].ebb == ebb &&
-		    ebb_rules[i].broken(event, ppmu_flags))
-			return ebb_rules[i].name;
+	if (!ebb_wanted(event)) {
+		if (ebb_wanted(leader))
+			return "the group asks for EBB";
+		if (attr->type == PERF_TYPE_RAW && (attr->config & EVENT_WANTS_BHRB))
+			return "BHRB is asked for without EBB";
+		return NULL;
 	}
+
+	if (!(ppmu_flags & PPMU_EBB))
+		return "the PMU driver gives no EBB";
+	if (!leader->attr.pinned)
+		return "the group leader is not pinned";
+	if (!leader->attr.exclusive)
+		return "the group leader is not exclusive";
+	if (attr->inherit)
+		return "inherit is set";
+	if (attr->freq)
+		return "freq is set";
+	if (attr->sample_period)
+		return "sample_period is set";
+	if (attr->sample_type)
+		return "sample_type is set";
+	if (attr->enable_on_exec)
+		return "enable_on_exec is set";
+	if (!(event->attach_state & PERF_ATTACH_TASK))
+		return "the event is not attached to a task";
+	if (!((attr->config >> EVENT_PMC_SHIFT) & EVENT_PMC_MASK))
+		return "the event code names no PMC";
+	if (!ebb_wanted(leader))
+		return "the group does not ask for EBB";
 
 	return NULL;
 }
 
 /**
- * ebb_check_event() - may this event be opened?
+ * ebb_check_event() - check an event that is being opened
  * @event: as for ebb_refusal()
  * @ppmu_flags: PPMU_* of the running PMU driver
  *
- * An EBB event that may is marked as one.  Why another may not is said through
- * dynamic debug.
+ * Marks an EBB event as such.  Dynamic debug tells why an event was refused.
  *
+ * A member without its leader is neither pinned nor exclusive, so that nothing
+ * would keep other events off the PMU: perf puts the member into error state
+ * when the leader is closed.
+ *
+ * Context: ->event_init().
  * Return: 0, or -EINVAL.
  */
 int ebb_check_event(struct perf_event *event, u32 ppmu_flags)
 {
-	const char *why = ebb_refusal(event, ppmu_flags);
+	const char *rule = ebb_refusal(event, ppmu_flags);
 
-	if (!why) {
-		if (asks_for_ebb(event))
-			event->hw.flags |= EBB_EVENT;
-		if (asks_for_ebb(event) && event == event->group_leader)
-			event->hw.flags |= EBB_LEADER;
-		if (asks_for_bhrb(event))
-			event->hw.flags |= EBB_BHRB;
+	if (rule) {
+		pr_debug("%s[%d]: event type %u config %#llx refused: %s\n",
+			 current->comm, task_pid_nr(current), event->attr.type,
+			 event->attr.config, rule);
+		return -EINVAL;
+	}
+
+	if (ebb_wanted(event)) {
+		event->hw.flags |= EBB_EVENT;
+		if (event != event->group_leader)
+			event->event_caps |= PERF_EV_CAP_SIBLING;
+	}
+
+	return 0;
+}
+
+/**
+ * ebb_save_count() - keep the counter of an EBB event
+ * @event: an EBB event of the current task
+ * @count: the value of its counter
+ *
+ * The count of the event itself is not changed: the task sets the counter as
+ * it likes, so that there is nothing to count.
+ *
+ * Context: on the event's CPU, interrupts disabled.
+ */
+void ebb_save_count(struct perf_event *event, unsigned long count)
+{
+	local64_set(&event->hw.prev_count, count);
+	event->hw.last_tag = current->self_exec_id;
+}
+
+/**
+ * ebb_saved_count() - the counter of an EBB event that comes to the PMU
+ * @event: an EBB event of the current task
+ *
+ * Return: what ebb_save_count() has kept, or 0 if that was not done since the
+ * task's last execve(): the counter of the old program is not shown to the new
+ * one.
+ */
+unsigned long ebb_saved_count(const struct perf_event *event)
+{
+	if (event->hw.last_tag != current->self_exec_id)
 		return 0;
-	}
-
-	pr_debug("%s[%d]: event type %u config %#llx refused: %s\n",
-		 current->comm, task_pid_nr(current), event->attr.type,
-		 event->attr.config, why);
-	return -EINVAL;
-}
-
-/* Software events would join the group without ebb_check_event() being asked */
-static int ebb_check_sibling(struct perf_event *leader, struct perf_event *event)
-{
-	return event_is_ebb(leader) ? ebb_check_event(event, PPMU_EBB) : 0;
-}
-
-/* See ebb_check_set() */
-int __ebb_check_set(struct perf_event *const *events, int n)
-{
-	const struct perf_event *leader = events[0]->group_leader;
-	bool ebb = event_is_ebb(events[0]);
-	int i;
-
-	for (i = 1; i < n; i++) {
-		if (event_is_ebb(events[i]) != ebb ||
-		    (ebb && events[i]->group_leader != leader))
-			return -EAGAIN;
-	}
-
-	return !ebb || (leader->hw.flags & EBB_LEADER) ? 0 : -EAGAIN;
+	return local64_read(&event->hw.prev_count);
 }
 
 /*
@@ -366,13 +353,13 @@ int __ebb_check_set(struct perf_event *const *events, int n)
  */
 
 /**
- * ebb_merge_mmcr0() - put the two parts of MMCR0 together
+ * ebb_merge_mmcr0() - put the kernel's and the user's part of MMCR0 together
  * @kernel: what the kernel asks for
- * @user: what the user has written, or hardware on his behalf
+ * @user: what the user, or hardware on the user's behalf, has written
  *
- * The user can freeze the counters, but not those that the kernel has frozen.
- * He can disarm the PMU (PMXE, the ISA's PMAE), and arm it only where the
- * kernel does.  PMAO, the alert, is his.
+ * The user can freeze the counters, and cannot start what the kernel has
+ * frozen.  The user can disarm the PMU (PMXE, the ISA's PMAE), and can arm it
+ * only where the kernel does.  PMAO, the alert, is the user's.
  *
  * Return: the value for MMCR0.
  */
@@ -382,63 +369,75 @@ unsigned long ebb_merge_mmcr0(unsigned long kernel, unsigned long user)
 }
 
 /*
- * A new group starts armed, whatever the thread did to the PMU and to BESCR
- * when it had an earlier one.  Whether EBBs are wanted at all (BESCR[GE] and
- * [PME]) stays the thread's business.
+ * MMCR3 has a field of 15 bits for each of PMC1 to PMC4, with which the event
+ * code selects a source for the counter.  An event code can hold any value in
+ * it, so the user gains nothing by writing the fields, and may write all of
+ * them.  The other four bits are reserved.
+ *
+ * The thread_struct has the fields that the user has changed.  For each of
+ * these it also has one of the reserved bits set, since zero is a value that a
+ * user may have written.  All other fields are as the event codes say.
  */
-static void arm(struct perf_event *leader)
-{
-	struct thread_struct *t = &current->thread;
+#define EBB_MMCR3_FIELD(pmc)	(p10_EVENT_MMCR3_MASK << MMCR3_SHIFT(pmc))
+#define EBB_MMCR3_CHANGED(pmc)	BIT((pmc) - 1)
 
-	clear_pmu(t);
-	t->mmcr0 = MMCR0_PMXE;
-	if (ebb_in_use(t))
-		mtspr(SPRN_BESCR, mfspr(SPRN_BESCR) & ~BESCR_PMEO);
-
-	leader->hw.flags |= EBB_ARMED;
-}
-
-/*
- * Give the PMU to the current thread.  The BHRB becomes readable if an event
- * asks for it, and is then cleared of what others have left in it.
+/**
+ * ebb_user_mmcr3() - what the user has changed in MMCR3
+ * @kernel: what the event codes ask for
+ * @mmcr3: MMCR3
+ *
+ * Return: the value for thread.mmcr3.
  */
-static void grant(struct mmcr_regs *kernel, struct perf_event *const *events, int n)
+unsigned long ebb_user_mmcr3(unsigned long kernel, unsigned long mmcr3)
 {
-	int i, flags = events[0]->hw.flags;
+	unsigned long user = 0;
+	int pmc;
 
-	kernel->mmcr0 |= MMCR0_EBE | MMCR0_PMCC_U6;
-
-	for (i = 1; i < n; i++)
-		flags |= events[i]->hw.flags;
-
-	if (flags & EBB_BHRB) {
-		kernel->mmcr0 |= MMCR0_BHRBA;
-		asm volatile(PPC_CLRBHRB);
+	for (pmc = 1; pmc <= 4; pmc++) {
+		if ((mmcr3 ^ kernel) & EBB_MMCR3_FIELD(pmc)) {
+			user |= mmcr3 & EBB_MMCR3_FIELD(pmc);
+			user |= EBB_MMCR3_CHANGED(pmc);
+		}
 	}
+
+	return user;
 }
 
-/*
- * See ebb_suspend().  What the kernel has set in MMCR2 is not the user's, and
- * what it has not set there the user can write.  In MMCR0 the kernel sets FC
- * only together with clearing EBE.
+/**
+ * ebb_merge_mmcr3() - put the kernel's and the user's part of MMCR3 together
+ * @kernel: what the event codes ask for
+ * @user: thread.mmcr3
+ *
+ * Return: the value for MMCR3.
  */
+unsigned long ebb_merge_mmcr3(unsigned long kernel, unsigned long user)
+{
+	int pmc;
+
+	for (pmc = 1; pmc <= 4; pmc++) {
+		if (user & EBB_MMCR3_CHANGED(pmc)) {
+			kernel &= ~EBB_MMCR3_FIELD(pmc);
+			kernel |= user & EBB_MMCR3_FIELD(pmc);
+		}
+	}
+
+	return kernel;
+}
+
+/* See ebb_suspend() */
 void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel)
 {
 	struct thread_struct *t = &current->thread;
 
 	t->mmcr0 = mmcr0 & MMCR0_USER_MASK;
-	t->mmcr2 = mfspr(SPRN_MMCR2) & ~kernel->mmcr2;
+	t->mmcr2 = mfspr(SPRN_MMCR2) & MMCR2_USER_MASK & ~kernel->mmcr2;
 	mtspr(SPRN_MMCR2, 0);
 	t->siar = mfspr(SPRN_SIAR);
 	t->sdar = mfspr(SPRN_SDAR);
 	t->sier = mfspr(SPRN_SIER) & SIER_USER_MASK;
 	mtspr(SPRN_SIER, 0);
 	if (ebb_pmu_is_v31) {
-		/*
-		 * The event codes decide about MMCR3.  Only the bits that
-		 * differ from them are the thread's own.
-		 */
-		t->mmcr3 = mfspr(SPRN_MMCR3) ^ kernel->mmcr3;
+		t->mmcr3 = ebb_user_mmcr3(kernel->mmcr3, mfspr(SPRN_MMCR3));
 		t->sier2 = mfspr(SPRN_SIER2);
 		t->sier3 = mfspr(SPRN_SIER3);
 		mtspr(SPRN_SIER2, 0);
@@ -447,13 +446,69 @@ void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel)
 }
 
 /**
+ * ebb_prepare() - bring the current thread's part of the PMU up to date
+ * @event: one of the group that is on the PMU
+ * @overflown: whether a counter of the group is negative
+ *
+ * A group that comes to the PMU for the first time starts armed, whatever the
+ * thread did to the PMU and to BESCR when it had an earlier group.  BESCR[GE]
+ * and [PME] stay as the thread has set them.
+ *
+ * An overflow goes through three registers: the counter becomes negative, then
+ * MMCR0 has PMAO set and PMXE clear, then BESCR has PMEO set and PME clear.
+ * When the PMU was stopped between two of the steps, the next ones are made
+ * here.  The processor would make them when the registers are written again
+ * if it goes by the levels of PMXE and PMAO, as the ISA defines them, but might
+ * not if it goes by a change of them.
+ *
+ * Context: the PMU is stopped, interrupts disabled, before ebb_resume().
+ * Return: true if an alert waits in MMCR0[PMAO] for the thread to set
+ * BESCR[PME], on a processor that then needs pmao_restore_workaround().
+ */
+bool ebb_prepare(const struct perf_event *event, bool overflown)
+{
+	struct perf_event *leader = event->group_leader;
+	struct thread_struct *t = &current->thread;
+	unsigned long bescr;
+
+	if (!(leader->hw.flags & EBB_ARMED)) {
+		leader->hw.flags |= EBB_ARMED;
+		ebb_forget_pmu(t);
+		t->mmcr0 = MMCR0_PMXE;
+		if (ebb_in_use(t))
+			ebb_write_bescr(t, mfspr(SPRN_BESCR) & ~BESCR_PMEO);
+	}
+
+	if (overflown && (t->mmcr0 & MMCR0_PMXE))
+		t->mmcr0 = MMCR0_FC | MMCR0_PMAO;
+
+	if (!(t->mmcr0 & MMCR0_PMAO))
+		return false;
+
+	if (ebb_in_use(t)) {
+		bescr = mfspr(SPRN_BESCR);
+		if (bescr & BESCR_PMEO)
+			return false;
+		if (bescr & BESCR_PME) {
+			ebb_write_bescr(t, (bescr & ~BESCR_PME) | BESCR_PMEO);
+			return false;
+		}
+	}
+
+	return cpu_has_feature(CPU_FTR_PMAO_BUG);
+}
+
+/**
  * ebb_resume() - give the PMU to the current thread, with its part put back
  * @kernel: the PMU's settings
- * @events: all events on the PMU, EBB events, the leader first
- * @n: how many, at least one
+ * @events: all events on the PMU, which are EBB events
+ * @n: how many events, at least one
  *
- * A group that lost its leader loses the PMU: nothing would keep other events
- * away from it any more.
+ * If the settings were computed anew, the PMU may have been somebody else's:
+ * a plain event's, a KVM guest's, or another partition's.  Nothing that the
+ * thread can read is left as it was found then.  A counter that the thread
+ * had left negative would be worse than seen, the next owner of the PMU would
+ * get one EBB after the other for it.
  *
  * Context: the PMU is stopped, interrupts disabled.
  * Return: the value to start the PMU with, for MMCR0.
@@ -462,28 +517,23 @@ unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *eve
 			 int n)
 {
 	const struct thread_struct *t = &current->thread;
+	unsigned int counters = 0;
+	int i;
 
-	/* Only leaders are ever armed */
-	if (unlikely(!(events[0]->hw.flags & EBB_ARMED))) {
-		if (!(events[0]->hw.flags & EBB_LEADER)) {
-			kernel->mmcr0 &= ~(EBB_MMCR0 | MMCR0_PMXE);
-			kernel->mmcr0 |= MMCR0_FC;
-			return kernel->mmcr0;
-		}
-		arm(events[0]);
+	if (!(kernel->mmcr0 & MMCR0_EBE)) {
+		kernel->mmcr0 |= EBB_MMCR0;
+		for (i = 0; i < n; i++)
+			counters |= BIT(events[i]->hw.idx);
+		ebb_clear_counters(counters);
 	}
 
-	/* Computed for these events just now */
-	if (!(kernel->mmcr0 & MMCR0_EBE))
-		grant(kernel, events, n);
-
-	/* All of the user's bits freeze.  A PMC counts if neither of the two objects. */
+	/* The user's bits freeze as the kernel's do: a PMC counts without either. */
 	mtspr(SPRN_MMCR2, kernel->mmcr2 | t->mmcr2);
 	mtspr(SPRN_SIAR, t->siar);
 	mtspr(SPRN_SDAR, t->sdar);
 	mtspr(SPRN_SIER, t->sier);
 	if (ebb_pmu_is_v31) {
-		mtspr(SPRN_MMCR3, kernel->mmcr3 ^ t->mmcr3);
+		mtspr(SPRN_MMCR3, ebb_merge_mmcr3(kernel->mmcr3, t->mmcr3));
 		mtspr(SPRN_SIER2, t->sier2);
 		mtspr(SPRN_SIER3, t->sier3);
 	}
@@ -491,20 +541,12 @@ unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *eve
 	return ebb_merge_mmcr0(kernel->mmcr0, t->mmcr0);
 }
 
-/* See ebb_exception_unlatched().  A leader that has not been armed yet has none. */
-bool __ebb_exception_unlatched(const struct perf_event *leader)
-{
-	return (leader->hw.flags & EBB_ARMED) &&
-	       (current->thread.mmcr0 & MMCR0_PMAO) &&
-	       !(mfspr(SPRN_BESCR) & BESCR_PMEO);
-}
-
 /**
  * ebb_register() - a PMU driver has come up
  * @pmu: the PMU
- * @ppmu_flags: its PPMU_* flags
+ * @ppmu_flags: PPMU_* of the driver
  *
- * Programs are told of EBB (AT_HWCAP2) where the driver gives it.
+ * AT_HWCAP2 tells programs of EBB if the driver gives EBB.
  */
 void __init ebb_register(struct pmu *pmu, u32 ppmu_flags)
 {
@@ -513,6 +555,5 @@ void __init ebb_register(struct pmu *pmu, u32 ppmu_flags)
 
 	ebb_pmu = pmu;
 	ebb_pmu_is_v31 = ppmu_flags & PPMU_ARCH_31;
-	pmu->check_sibling = ebb_check_sibling;
 	cur_cpu_spec->cpu_user_features2 |= PPC_FEATURE2_EBB;
 }

@@ -6,105 +6,69 @@
 #define _POWERPC_PERF_EBB_H
 
 #include <linux/perf_event.h>
-#include <asm/cpu_has_feature.h>
 #include <asm/reg.h>
 
 #ifdef CONFIG_PPC64
 
-/* What a thread with EBB can have of MMCR0: delivery, all six PMCs, the BHRB */
-#define EBB_MMCR0	(MMCR0_EBE | MMCR0_PMCC_U6 | MMCR0_BHRBA)
+/* In MMCR0 while a thread has the PMU: EBBs, access to the BHRB and to all PMCs */
+#define EBB_MMCR0	(MMCR0_EBE | MMCR0_BHRBA | MMCR0_PMCC_U6)
 
 /* In hw_perf_event.flags */
-#define EBB_EVENT	0x1	/* the event was opened as an EBB event */
-#define EBB_LEADER	0x2	/* it was opened as the leader of a group of such */
-#define EBB_ARMED	0x4	/* a leader's: its EBBs have been armed once */
-#define EBB_BHRB	0x8	/* the event asked for the BHRB, too */
+#define EBB_EVENT	0x1	/* an EBB event */
+#define EBB_ARMED	0x2	/* the leader of a group that has had the PMU */
 
 /**
- * event_is_ebb() - is this an EBB event that the PMU delivers?
- * @event: an event of power_pmu, after ebb_check_event(); others use the same
- *	bytes for something else
+ * ebb_is_event() - is this an EBB event?
+ * @event: an event of power_pmu, after ebb_check_event(); other PMUs use
+ *	hw.flags for something else
  *
- * Return: true if it is.
+ * Return: true if @event is an EBB event.
  */
-static inline bool event_is_ebb(const struct perf_event *event)
+static inline bool ebb_is_event(const struct perf_event *event)
 {
 	return event->hw.flags & EBB_EVENT;
 }
 
-void __init ebb_register(struct pmu *pmu, u32 ppmu_flags);
-
-const char *ebb_refusal(const struct perf_event *event, u32 ppmu_flags);
-int ebb_check_event(struct perf_event *event, u32 ppmu_flags);
-int __ebb_check_set(struct perf_event *const *events, int n);
-
 /**
- * ebb_check_set() - may these events be on the PMU together?
- * @events: all that are to be on the PMU
- * @n: how many; none where all members of a software event's group are off
+ * ebb_check_set() - check whether events can be on the PMU together
+ * @events: all events that are to be on the PMU
+ * @n: how many events; 0 if the hardware members of a group are all disabled
  *
- * EBB events share the PMU with nobody but their own group.  Members whose
- * leader was closed are groups of their own, neither pinned nor exclusive any
- * more, and stay off.
+ * An EBB event has to be alone with its group.  Perf sees to that among the
+ * events of one context.  A pinned event of the CPU, which is in another
+ * context, can be on the PMU already when a task with EBB events is switched
+ * in.
  *
- * Return: 0, or -EAGAIN: not now.
+ * Return: 0, or -EAGAIN if EBB events and others would meet.
  */
 static inline int ebb_check_set(struct perf_event *const *events, int n)
 {
-	if (n > 1)
-		return __ebb_check_set(events, n);
+	int i;
 
-	if (n && (events[0]->hw.flags & (EBB_EVENT | EBB_LEADER)) == EBB_EVENT)
-		return -EAGAIN;
+	for (i = 1; i < n; i++) {
+		if (ebb_is_event(events[i]) != ebb_is_event(events[0]))
+			return -EAGAIN;
+	}
+
 	return 0;
 }
 
-/**
- * ebb_clear_pmcs() - leave nothing in the counters for whom they belong to next
- *
- * An EBB user has all six of them, whichever his events are on.
- *
- * Context: the PMU is stopped, interrupts disabled.
- */
-static inline void ebb_clear_pmcs(void)
-{
-	mtspr(SPRN_PMC1, 0);
-	mtspr(SPRN_PMC2, 0);
-	mtspr(SPRN_PMC3, 0);
-	mtspr(SPRN_PMC4, 0);
-	mtspr(SPRN_PMC5, 0);
-	mtspr(SPRN_PMC6, 0);
-}
+const char *ebb_refusal(const struct perf_event *event, u32 ppmu_flags);
+int ebb_check_event(struct perf_event *event, u32 ppmu_flags);
+
+void ebb_save_count(struct perf_event *event, unsigned long count);
+unsigned long ebb_saved_count(const struct perf_event *event);
 
 void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel);
-unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *events,
-			 int n);
-bool __ebb_exception_unlatched(const struct perf_event *leader);
-
-/**
- * ebb_exception_unlatched() - is there an alert that the processor will forget?
- * @leader: the first event on the PMU
- *
- * An alert that has reached BESCR[PMEO] is delivered from there and moves with
- * BESCR.  One that is in MMCR0[PMAO] only depends on the PMU making the
- * exception again, which POWER8E cannot do by itself.
- *
- * Context: the PMU is stopped, interrupts disabled, before ebb_resume().
- * Return: true if there is one.
- */
-static inline bool ebb_exception_unlatched(const struct perf_event *leader)
-{
-	return cpu_has_feature(CPU_FTR_PMAO_BUG) && __ebb_exception_unlatched(leader);
-}
 
 /**
  * ebb_suspend() - take the PMU back and keep the user's part while it is stopped
  * @mmcr0: what MMCR0 held before the PMU was stopped
  * @kernel: the PMU's settings
  *
- * Nothing of the user's part stays in the registers.  SIAR and SDAR are cleared
- * whenever the PMU stops, the counters when the last event leaves it.  Does
- * nothing if the PMU was not the current thread's.
+ * Clears what it has kept, except for SIAR and SDAR, which power_pmu_disable()
+ * clears in any case.  The counters are cleared when their events leave the
+ * PMU.  Does nothing if the PMU was not the current thread's.
  *
  * Context: the PMU has just been stopped, interrupts disabled.
  */
@@ -114,20 +78,29 @@ static inline void ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kern
 		__ebb_suspend(mmcr0, kernel);
 }
 
-unsigned long ebb_merge_mmcr0(unsigned long kernel, unsigned long user);
+bool ebb_prepare(const struct perf_event *event, bool overflown);
+unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *events,
+			 int n);
 
-#else /* 32-bit: bit 63 is the driver's own, nothing is ever an EBB event */
+unsigned long ebb_merge_mmcr0(unsigned long kernel, unsigned long user);
+unsigned long ebb_user_mmcr3(unsigned long kernel, unsigned long mmcr3);
+unsigned long ebb_merge_mmcr3(unsigned long kernel, unsigned long user);
+
+void __init ebb_register(struct pmu *pmu, u32 ppmu_flags);
+
+#else /* On 32-bit processors bit 63 has other meanings: there are no EBB events. */
 
 #define EBB_MMCR0	0
-static inline void ebb_register(struct pmu *pmu, u32 flags) { }
-static inline bool event_is_ebb(const struct perf_event *event) { return false; }
-static inline int ebb_check_event(struct perf_event *event, u32 flags) { return 0; }
+static inline bool ebb_is_event(const struct perf_event *event) { return false; }
 static inline int ebb_check_set(struct perf_event *const *ev, int n) { return 0; }
-static inline void ebb_clear_pmcs(void) { }
+static inline int ebb_check_event(struct perf_event *event, u32 flags) { return 0; }
+static inline void ebb_save_count(struct perf_event *event, unsigned long count) { }
+static inline unsigned long ebb_saved_count(const struct perf_event *event) { return 0; }
 static inline void ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *k) { }
+static inline bool ebb_prepare(const struct perf_event *event, bool o) { return false; }
 static inline unsigned long ebb_resume(struct mmcr_regs *k, struct perf_event *const *ev,
 				       int n) { return k->mmcr0; }
-static inline bool ebb_exception_unlatched(const struct perf_event *leader) { return false; }
+static inline void ebb_register(struct pmu *pmu, u32 flags) { }
 
 #endif
 

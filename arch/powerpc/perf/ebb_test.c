@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests for event-based branches: the rules for opening an event, the
- * arithmetic of MMCR0, and the registers of the PMU and of a thread.
+ * KUnit tests for event-based branches: the rules for opening an event, how
+ * MMCR0 and MMCR3 are put together, and the registers of the PMU and of a
+ * thread.
  */
 
 #include <kunit/test.h>
@@ -45,7 +46,7 @@ static struct perf_event *new_event(struct kunit *test, u64 config)
 	return event;
 }
 
-/* One that may be opened */
+/* An EBB event that breaks no rule */
 static struct perf_event *new_leader(struct kunit *test)
 {
 	struct perf_event *event = new_event(test, CYCLES_ON_PMC1);
@@ -66,7 +67,7 @@ static struct perf_event *new_member(struct kunit *test, struct perf_event *lead
 	return event;
 }
 
-/* One that has been opened */
+/* Check an event as power_pmu_event_init() does */
 static struct perf_event *opened(struct kunit *test, struct perf_event *event)
 {
 	KUNIT_ASSERT_EQ(test, ebb_check_event(event, PPMU_EBB), 0);
@@ -220,11 +221,11 @@ static void e15_bit_63_of_other_types_is_not_ebb(struct kunit *test)
 	struct perf_event *event = new_leader(test);
 
 	event->attr.type = PERF_TYPE_HARDWARE;
-	KUNIT_EXPECT_FALSE(test, event_is_ebb(opened(test, event)));
+	KUNIT_EXPECT_FALSE(test, ebb_is_event(opened(test, event)));
 	event->attr.type = PERF_TYPE_HW_CACHE;
-	KUNIT_EXPECT_FALSE(test, event_is_ebb(opened(test, event)));
+	KUNIT_EXPECT_FALSE(test, ebb_is_event(opened(test, event)));
 	event->attr.type = PERF_TYPE_RAW;
-	KUNIT_EXPECT_TRUE(test, event_is_ebb(opened(test, event)));
+	KUNIT_EXPECT_TRUE(test, ebb_is_event(opened(test, event)));
 }
 
 static void e17_driver_without_ebb_refuses(struct kunit *test)
@@ -241,12 +242,27 @@ static void e18_bhrb_with_ebb_is_granted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ebb_check_event(event, PPMU_EBB), 0);
 }
 
-static void e24_software_member_is_refused(struct kunit *test)
+/* The leader of a group may be a software event, which asks for nothing */
+static void e24_software_leader_does_not_ask_for_ebb(struct kunit *test)
 {
-	struct perf_event *event = new_member(test, new_leader(test), PERF_COUNT_SW_TASK_CLOCK);
+	struct perf_event *leader = new_leader(test);
+	struct perf_event *event;
 
-	event->attr.type = PERF_TYPE_SOFTWARE;
-	KUNIT_EXPECT_STREQ(test, ebb_refusal(event, PPMU_EBB), "the group asks for EBB");
+	leader->attr.type = PERF_TYPE_SOFTWARE;
+	event = new_member(test, leader, CYCLES_ON_PMC1);
+	KUNIT_EXPECT_STREQ(test, ebb_refusal(event, PPMU_EBB), "the group does not ask for EBB");
+}
+
+static void e25_only_members_need_their_leader(struct kunit *test)
+{
+	struct perf_event *leader = opened(test, new_leader(test));
+	struct perf_event *member = opened(test, new_member(test, leader, CYCLES_ON_PMC1));
+	struct perf_event *plain_leader = opened(test, new_event(test, CYCLES));
+	struct perf_event *plain = opened(test, new_member(test, plain_leader, CYCLES));
+
+	KUNIT_EXPECT_TRUE(test, member->event_caps & PERF_EV_CAP_SIBLING);
+	KUNIT_EXPECT_FALSE(test, leader->event_caps & PERF_EV_CAP_SIBLING);
+	KUNIT_EXPECT_FALSE(test, plain->event_caps & PERF_EV_CAP_SIBLING);
 }
 
 /*
@@ -257,15 +273,13 @@ static void e4_group_is_alone_on_the_pmu(struct kunit *test)
 {
 	struct perf_event *leader = opened(test, new_leader(test));
 	struct perf_event *member = opened(test, new_member(test, leader, CYCLES_ON_PMC1));
-	struct perf_event *other = opened(test, new_leader(test));
 	struct perf_event *plain = opened(test, new_event(test, CYCLES));
 	struct perf_event *set[2] = { leader, member };
 	struct perf_event *none[1] = { NULL };
 
 	KUNIT_EXPECT_EQ(test, ebb_check_set(none, 0), 0);
+	KUNIT_EXPECT_EQ(test, ebb_check_set(set, 1), 0);
 	KUNIT_EXPECT_EQ(test, ebb_check_set(set, 2), 0);
-	set[1] = other;
-	KUNIT_EXPECT_EQ(test, ebb_check_set(set, 2), -EAGAIN);
 	set[1] = plain;
 	KUNIT_EXPECT_EQ(test, ebb_check_set(set, 2), -EAGAIN);
 	set[0] = plain;
@@ -274,18 +288,8 @@ static void e4_group_is_alone_on_the_pmu(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ebb_check_set(set, 2), -EAGAIN);
 }
 
-static void e25_orphan_stays_off_the_pmu(struct kunit *test)
-{
-	struct perf_event *leader = opened(test, new_leader(test));
-	struct perf_event *orphan = opened(test, new_member(test, leader, CYCLES_ON_PMC1));
-
-	/* As perf leaves it when its leader is closed */
-	orphan->group_leader = orphan;
-	KUNIT_EXPECT_EQ(test, ebb_check_set(&orphan, 1), -EAGAIN);
-}
-
 /*
- * MMCR0
+ * MMCR0 and MMCR3
  */
 
 #define USER_ARMED	MMCR0_PMXE
@@ -303,7 +307,7 @@ static const struct merge_case {
 	{ "alerted",		    KERNEL_ON, USER_ALERTED,
 	  (KERNEL_ON & ~MMCR0_PMXE) | USER_ALERTED },
 	{ "no exceptions at all",   EBB_MMCR0, USER_ARMED, EBB_MMCR0 },
-	{ "other bits are no one's", KERNEL_ON, ALL_ONES,
+	{ "other bits are not the user's", KERNEL_ON, ALL_ONES,
 	  KERNEL_ON | MMCR0_FC | MMCR0_PMAO },
 };
 
@@ -321,7 +325,7 @@ static void e9_mmcr0_merge(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr0(c->kernel, c->user), c->merged);
 }
 
-/* What is taken apart and put together again is the same: no bit wanders */
+/* MMCR0 is the same after its parts have been taken apart and put together */
 static void e9_mmcr0_round_trip(struct kunit *test)
 {
 	const unsigned long bits[] = { MMCR0_FC, MMCR0_PMXE, MMCR0_PMAO };
@@ -337,16 +341,156 @@ static void e9_mmcr0_round_trip(struct kunit *test)
 	}
 }
 
+#define MMCR3_FIELD(pmc, value)	((unsigned long)(value) << MMCR3_SHIFT(pmc))
+
+/* A field that the user has written stays, the others follow the event codes */
+static void e9_mmcr3_has_what_the_user_wrote(struct kunit *test)
+{
+	unsigned long kernel = MMCR3_FIELD(1, 0x1234) | MMCR3_FIELD(2, 0x7fff);
+	unsigned long wrote = MMCR3_FIELD(1, 0x1234) | MMCR3_FIELD(4, 0x0ff);
+	unsigned long user = ebb_user_mmcr3(kernel, wrote);
+
+	KUNIT_EXPECT_EQ(test, ebb_user_mmcr3(kernel, kernel), 0);
+	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, 0), kernel);
+	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, user), wrote);
+
+	/* The zero in the field of PMC2 is the user's, that of PMC3 is not. */
+	kernel = MMCR3_FIELD(1, 1) | MMCR3_FIELD(2, 2) | MMCR3_FIELD(3, 3) | MMCR3_FIELD(4, 4);
+	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, user),
+			MMCR3_FIELD(1, 1) | MMCR3_FIELD(3, 3) | MMCR3_FIELD(4, 0x0ff));
+}
+
+/* Every bit of the four fields is the user's, the reserved bits are not */
+static void e9_mmcr3_reserved_bits_stay_zero(struct kunit *test)
+{
+	unsigned long user = ebb_user_mmcr3(0, ALL_ONES);
+
+	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(0, user), ~0xfUL);
+	KUNIT_EXPECT_EQ(test, ebb_user_mmcr3(0, 0xf), 0);
+}
+
 /*
  * The PMU of the current thread.  KUnit runs in a kernel thread, which has no
- * EBB state that could be lost; nothing else may use the PMU meanwhile.
+ * EBB state that could be lost.  Nothing else may use the PMU meanwhile.
  */
+
+static unsigned long read_counters(void)
+{
+	return mfspr(SPRN_PMC1) | mfspr(SPRN_PMC2) | mfspr(SPRN_PMC3) |
+	       mfspr(SPRN_PMC4) | mfspr(SPRN_PMC5) | mfspr(SPRN_PMC6);
+}
+
+static void write_counters(unsigned long value)
+{
+	mtspr(SPRN_PMC1, value);
+	mtspr(SPRN_PMC2, value);
+	mtspr(SPRN_PMC3, value);
+	mtspr(SPRN_PMC4, value);
+	mtspr(SPRN_PMC5, value);
+	mtspr(SPRN_PMC6, value);
+}
+
+/* No counter of the running kernel may be negative when a test is over */
+static void clear_user_registers(void)
+{
+	write_counters(0);
+	mtspr(SPRN_MMCR2, 0);
+	mtspr(SPRN_SIAR, 0);
+	mtspr(SPRN_SDAR, 0);
+	mtspr(SPRN_SIER, 0);
+	ebb_init_thread(&current->thread);
+}
+
+static void e27_grant_shows_nothing_of_others(struct kunit *test)
+{
+	struct perf_event *leader = opened(test, new_leader(test));
+	struct mmcr_regs kernel = { .mmcr0 = MMCR0_PMC1CE };
+	unsigned long flags, counters, own, mmcr2, sampled;
+
+	skip_without_ebb(test);
+
+	leader->hw.idx = 1;
+	local_irq_save(flags);
+	write_counters(0xdead);
+	mtspr(SPRN_MMCR2, MMCR2_USER_MASK);
+	mtspr(SPRN_SIAR, PAGE_OFFSET);
+	mtspr(SPRN_SDAR, PAGE_OFFSET);
+	mtspr(SPRN_SIER, ALL_ONES);
+	ebb_prepare(leader, false);
+	ebb_resume(&kernel, &leader, 1);
+	own = mfspr(SPRN_PMC1);
+	mtspr(SPRN_PMC1, 0);
+	counters = read_counters();
+	mmcr2 = mfspr(SPRN_MMCR2);
+	sampled = mfspr(SPRN_SIAR) | mfspr(SPRN_SDAR) | mfspr(SPRN_SIER);
+	clear_user_registers();
+	local_irq_restore(flags);
+
+	/* The PMU driver has written the counter of the event. */
+	KUNIT_EXPECT_EQ(test, own, 0xdead);
+	KUNIT_EXPECT_EQ(test, counters, 0);
+	KUNIT_EXPECT_EQ(test, mmcr2, 0);
+	KUNIT_EXPECT_EQ(test, sampled, 0);
+}
+
+/* A PMU that was only stopped for a while still has the thread's counters */
+static void e9_stop_of_the_pmu_leaves_the_counters(struct kunit *test)
+{
+	struct perf_event *leader = opened(test, new_leader(test));
+	struct mmcr_regs kernel = { .mmcr0 = KERNEL_ON };
+	unsigned long flags, counter;
+
+	skip_without_ebb(test);
+
+	leader->hw.idx = 1;
+	leader->hw.flags |= EBB_ARMED;
+	local_irq_save(flags);
+	write_counters(0x1234);
+	ebb_prepare(leader, false);
+	ebb_resume(&kernel, &leader, 1);
+	counter = mfspr(SPRN_PMC6);
+	clear_user_registers();
+	local_irq_restore(flags);
+
+	KUNIT_EXPECT_EQ(test, counter, 0x1234);
+}
+
+static void e18_every_ebb_event_has_the_bhrb(struct kunit *test)
+{
+	struct perf_event *leader = opened(test, new_leader(test));
+	struct mmcr_regs kernel = { .mmcr0 = MMCR0_PMC1CE };
+	unsigned long flags, mmcr0;
+
+	skip_without_ebb(test);
+
+	local_irq_save(flags);
+	ebb_prepare(leader, false);
+	mmcr0 = ebb_resume(&kernel, &leader, 1);
+	clear_user_registers();
+	local_irq_restore(flags);
+
+	KUNIT_EXPECT_EQ(test, mmcr0 & EBB_MMCR0, MMCR0_EBE | MMCR0_BHRBA | MMCR0_PMCC_U6);
+}
+
+static void e11_counter_of_the_old_program_is_not_kept(struct kunit *test)
+{
+	struct perf_event *event = opened(test, new_leader(test));
+	unsigned long before, after;
+
+	ebb_save_count(event, 0x80000001);
+	before = ebb_saved_count(event);
+	current->self_exec_id++;
+	after = ebb_saved_count(event);
+	current->self_exec_id--;
+
+	KUNIT_EXPECT_EQ(test, before, 0x80000001);
+	KUNIT_EXPECT_EQ(test, after, 0);
+}
 
 static void e13_new_group_starts_armed_once(struct kunit *test)
 {
 	struct thread_struct *t = &current->thread;
 	struct perf_event *leader = opened(test, new_leader(test));
-	struct mmcr_regs kernel = { .mmcr0 = MMCR0_PMC1CE };
 	unsigned long flags, first, later, mmcr2, sdar;
 
 	skip_without_ebb(test);
@@ -355,14 +499,12 @@ static void e13_new_group_starts_armed_once(struct kunit *test)
 	t->mmcr0 = MMCR0_FC | MMCR0_PMAO;
 	t->mmcr2 = MMCR2_USER_MASK;
 	t->sdar = 0x1000;
-	ebb_resume(&kernel, &leader, 1);
+	ebb_prepare(leader, false);
 	first = t->mmcr0;
 	mmcr2 = t->mmcr2;
 	sdar = t->sdar;
-	/* As when the settings are computed anew */
-	kernel.mmcr0 = MMCR0_PMC1CE;
 	t->mmcr0 = MMCR0_FC;
-	ebb_resume(&kernel, &leader, 1);
+	ebb_prepare(leader, false);
 	later = t->mmcr0;
 	ebb_init_thread(t);
 	local_irq_restore(flags);
@@ -371,8 +513,95 @@ static void e13_new_group_starts_armed_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mmcr2, 0);
 	KUNIT_EXPECT_EQ(test, sdar, 0);
 	KUNIT_EXPECT_EQ(test, later, MMCR0_FC);
-	/* The BHRB only for those who ask for it */
-	KUNIT_EXPECT_EQ(test, kernel.mmcr0, MMCR0_EBE | MMCR0_PMCC_U6 | MMCR0_PMC1CE);
+}
+
+/*
+ * The steps from an overflow to an exception.  The PMU was stopped before the
+ * last of them, with the thread's MMCR0 and BESCR as in the first columns.
+ */
+static const struct step_case {
+	const char	*name;
+	unsigned long	mmcr0, bescr;
+	bool		overflown;
+	unsigned long	mmcr0_then, bescr_then;
+} step_cases[] = {
+	{ "no overflow", MMCR0_PMXE, BESCR_PME, false, MMCR0_PMXE, BESCR_PME },
+	{ "counter overflown", MMCR0_PMXE, BESCR_PME, true,
+	  MMCR0_FC | MMCR0_PMAO, BESCR_PMEO },
+	{ "counter overflown while disarmed", 0, BESCR_PME, true, 0, BESCR_PME },
+	{ "alert, no exception yet", MMCR0_FC | MMCR0_PMAO, BESCR_GE | BESCR_PME, true,
+	  MMCR0_FC | MMCR0_PMAO, BESCR_GE | BESCR_PMEO },
+	{ "alert, exceptions off", MMCR0_FC | MMCR0_PMAO, BESCR_GE, true,
+	  MMCR0_FC | MMCR0_PMAO, BESCR_GE },
+	{ "exception", MMCR0_FC | MMCR0_PMAO, BESCR_PMEO, true,
+	  MMCR0_FC | MMCR0_PMAO, BESCR_PMEO },
+	{ "exception, and another enabled", MMCR0_FC | MMCR0_PMAO, BESCR_PMEO | BESCR_PME, true,
+	  MMCR0_FC | MMCR0_PMAO, BESCR_PMEO | BESCR_PME },
+};
+
+static void step_case_desc(const struct step_case *c, char *desc)
+{
+	strscpy(desc, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(step, step_cases, step_case_desc);
+
+static void e21_stopped_pmu_loses_no_exception(struct kunit *test)
+{
+	const struct step_case *c = test->param_value;
+	struct thread_struct *t = &current->thread;
+	struct perf_event *leader = opened(test, new_leader(test));
+	unsigned long flags, fscr, mmcr0, bescr, kept;
+
+	skip_without_ebb(test);
+
+	leader->hw.flags |= EBB_ARMED;
+
+	local_irq_save(flags);
+	fscr = t->fscr;
+	t->fscr |= FSCR_EBB;
+	t->mmcr0 = c->mmcr0;
+	mtspr(SPRN_BESCR, c->bescr);
+	t->bescr = c->bescr;
+	ebb_prepare(leader, c->overflown);
+	mmcr0 = t->mmcr0;
+	bescr = mfspr(SPRN_BESCR);
+	kept = t->bescr;
+	mtspr(SPRN_BESCR, 0);
+	ebb_init_thread(t);
+	t->fscr = fscr;
+	local_irq_restore(flags);
+
+	KUNIT_EXPECT_EQ(test, mmcr0, c->mmcr0_then);
+	KUNIT_EXPECT_EQ(test, bescr, c->bescr_then);
+	/* KVM loads thread.bescr after a guest. */
+	KUNIT_EXPECT_EQ(test, kept, c->bescr_then);
+}
+
+/* BESCR[PMEO] of an earlier group is gone, in the copy that KVM loads too */
+static void e13_new_group_has_no_exception(struct kunit *test)
+{
+	struct thread_struct *t = &current->thread;
+	struct perf_event *leader = opened(test, new_leader(test));
+	unsigned long flags, fscr, bescr, kept;
+
+	skip_without_ebb(test);
+
+	local_irq_save(flags);
+	fscr = t->fscr;
+	t->fscr |= FSCR_EBB;
+	mtspr(SPRN_BESCR, BESCR_PME | BESCR_PMEO);
+	t->bescr = BESCR_PME | BESCR_PMEO;
+	ebb_prepare(leader, false);
+	bescr = mfspr(SPRN_BESCR);
+	kept = t->bescr;
+	mtspr(SPRN_BESCR, 0);
+	ebb_init_thread(t);
+	t->fscr = fscr;
+	local_irq_restore(flags);
+
+	KUNIT_EXPECT_EQ(test, bescr, BESCR_PME);
+	KUNIT_EXPECT_EQ(test, kept, BESCR_PME);
 }
 
 static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
@@ -385,7 +614,6 @@ static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
 
 	skip_without_ebb(test);
 
-	/* Not for the first time */
 	leader->hw.flags |= EBB_ARMED;
 
 	local_irq_save(flags);
@@ -394,6 +622,7 @@ static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
 	t->siar = 0x10002000;
 	t->sdar = 0x10003000;
 	t->sier = ALL_ONES;
+	ebb_prepare(leader, false);
 	mmcr0 = ebb_resume(&kernel, &leader, 1);
 	mmcr2 = mfspr(SPRN_MMCR2);
 	t->mmcr0 = 0;
@@ -404,9 +633,7 @@ static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
 	ebb_suspend(mmcr0, &kernel);
 	*seen = *t;
 	left = mfspr(SPRN_MMCR2) | mfspr(SPRN_SIER);
-	mtspr(SPRN_SIAR, 0);
-	mtspr(SPRN_SDAR, 0);
-	ebb_init_thread(t);
+	clear_user_registers();
 	local_irq_restore(flags);
 
 	KUNIT_EXPECT_EQ(test, mmcr0, (KERNEL_ON & ~MMCR0_PMXE) | USER_ALERTED);
@@ -417,23 +644,6 @@ static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen->sdar, 0x10003000);
 	KUNIT_EXPECT_EQ(test, seen->sier & ~SIER_USER_MASK, 0);
 	KUNIT_EXPECT_EQ(test, left, 0);
-}
-
-static void e25_group_without_its_leader_loses_the_pmu(struct kunit *test)
-{
-	struct mmcr_regs kernel = { .mmcr0 = KERNEL_ON };
-	struct perf_event *leader = opened(test, new_leader(test));
-	struct perf_event *member = opened(test, new_member(test, leader, CYCLES_ON_PMC1));
-	unsigned long flags, mmcr0;
-
-	skip_without_ebb(test);
-
-	local_irq_save(flags);
-	mmcr0 = ebb_resume(&kernel, &member, 1);
-	local_irq_restore(flags);
-
-	KUNIT_EXPECT_EQ(test, mmcr0 & (EBB_MMCR0 | MMCR0_PMXE), 0);
-	KUNIT_EXPECT_TRUE(test, mmcr0 & MMCR0_FC);
 }
 
 /*
@@ -505,6 +715,31 @@ static void e10_new_thread_starts_with_zero(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->tar, ALL_ONES);
 }
 
+/* The cause of the interrupt does not stay in FSCR: a switch would compare it */
+static void e12_first_use_keeps_no_cause(struct kunit *test)
+{
+	struct thread_struct *t = &current->thread;
+	unsigned long flags, before, kept, fscr, after;
+	bool used;
+
+	skip_before_isa207(test);
+
+	local_irq_save(flags);
+	before = mfspr(SPRN_FSCR);
+	mtspr(SPRN_FSCR, before | (unsigned long)FSCR_EBB_LG << 56);
+	used = ebb_first_use();
+	kept = t->fscr;
+	fscr = mfspr(SPRN_FSCR);
+	ebb_flush_thread();
+	after = t->fscr | mfspr(SPRN_FSCR);
+	local_irq_restore(flags);
+
+	KUNIT_EXPECT_TRUE(test, used);
+	KUNIT_EXPECT_EQ(test, kept & (FSCR_INTR_CAUSE | FSCR_EBB), FSCR_EBB);
+	KUNIT_EXPECT_EQ(test, fscr & (FSCR_INTR_CAUSE | FSCR_EBB), FSCR_EBB);
+	KUNIT_EXPECT_EQ(test, after & (FSCR_INTR_CAUSE | FSCR_EBB), 0);
+}
+
 static struct kunit_case ebb_cases[] = {
 	KUNIT_CASE(e1_plain_event_needs_nothing),
 	KUNIT_CASE_PARAM(e2_each_rule_refuses_alone, rule_gen_params),
@@ -515,16 +750,24 @@ static struct kunit_case ebb_cases[] = {
 	KUNIT_CASE(e4_group_is_alone_on_the_pmu),
 	KUNIT_CASE_PARAM(e9_mmcr0_merge, mmcr0_gen_params),
 	KUNIT_CASE(e9_mmcr0_round_trip),
+	KUNIT_CASE(e9_mmcr3_has_what_the_user_wrote),
+	KUNIT_CASE(e9_mmcr3_reserved_bits_stay_zero),
 	KUNIT_CASE(e9_pmu_state_survives_suspend_and_resume),
+	KUNIT_CASE(e9_stop_of_the_pmu_leaves_the_counters),
 	KUNIT_CASE(e9_switch_saves_one_thread_and_loads_the_other),
 	KUNIT_CASE(e10_new_thread_starts_with_zero),
+	KUNIT_CASE(e11_counter_of_the_old_program_is_not_kept),
+	KUNIT_CASE(e12_first_use_keeps_no_cause),
 	KUNIT_CASE(e13_new_group_starts_armed_once),
+	KUNIT_CASE(e13_new_group_has_no_exception),
 	KUNIT_CASE(e15_bit_63_of_other_types_is_not_ebb),
 	KUNIT_CASE(e17_driver_without_ebb_refuses),
 	KUNIT_CASE(e18_bhrb_with_ebb_is_granted),
-	KUNIT_CASE(e24_software_member_is_refused),
-	KUNIT_CASE(e25_orphan_stays_off_the_pmu),
-	KUNIT_CASE(e25_group_without_its_leader_loses_the_pmu),
+	KUNIT_CASE(e18_every_ebb_event_has_the_bhrb),
+	KUNIT_CASE_PARAM(e21_stopped_pmu_loses_no_exception, step_gen_params),
+	KUNIT_CASE(e24_software_leader_does_not_ask_for_ebb),
+	KUNIT_CASE(e25_only_members_need_their_leader),
+	KUNIT_CASE(e27_grant_shows_nothing_of_others),
 	{}
 };
 

@@ -88,13 +88,6 @@ static void plain_member(struct perf_event_attr *attr)
 	attr->config &= ~EBB_EVENT_EBB;
 }
 
-static void software_member(struct perf_event_attr *attr)
-{
-	member(attr);
-	attr->type = PERF_TYPE_SOFTWARE;
-	attr->config = PERF_COUNT_SW_TASK_CLOCK;
-}
-
 /* On a machine whose PMU driver knows nothing of EBB, and only there */
 FIXTURE_VARIANT_ADD(rule, driver) {
 	.words = "the PMU driver gives no EBB", .no_driver = true,
@@ -143,11 +136,6 @@ FIXTURE_VARIANT_ADD(rule, ebb_member) {
 
 FIXTURE_VARIANT_ADD(rule, plain_member) {
 	.words = "the group asks for EBB", .change = plain_member,
-	.group = EBB_GROUP,
-};
-
-FIXTURE_VARIANT_ADD(rule, software_member) {
-	.words = "the group asks for EBB", .change = software_member,
 	.group = EBB_GROUP,
 };
 

@@ -407,6 +407,31 @@ TEST(e18_bhrb_is_read_in_the_handler)
 	close(fd);
 }
 
+/*
+ * The BHRB belongs to every EBB event. Bit 62 of the event code only asks for a
+ * filter, and from POWER10 on for entries at all.
+ */
+TEST(e18_bhrb_is_read_without_being_asked_for)
+{
+	int fd;
+
+	REQUIRE_EBB();
+	fd = begin(1);
+	ASSERT_GE(fd, 0);
+	tally.hook = read_bhrb;
+	work(10 * PERIOD);
+	EXPECT_LE(18, branches_read);
+	if (!cpu_is_v31()) {
+		EXPECT_LE(branches_read - 2, branch_seen);
+	}
+	asm volatile(".machine push; .machine power8\n"
+		     "	clrbhrb\n"
+		     "	.machine pop\n" : : : "memory");
+	EXPECT_EQ(0, tally.ill);
+	ebb_disable();
+	close(fd);
+}
+
 TEST(e18_bhrb_is_out_of_reach_without_an_event)
 {
 	unsigned long entry;

@@ -222,6 +222,50 @@ TEST(e13_counter_of_the_event_before_makes_no_ebb)
 	close(fd);
 }
 
+/*
+ * A plain event on PMC5 lets PMC6 count as well, which nobody clears when the
+ * event goes.
+ */
+static int count_on_pmc5(struct parent *parent, void *arg)
+{
+	struct count count;
+	int fd;
+
+	(void)arg;
+	fd = open_plain(PERF_TYPE_RAW, 0x500fa, false);
+	if (fd < 0)
+		return 2;
+	work(LOOPS);
+	if (read_count(fd, &count) != sizeof(count) || !count.running)
+		return 3;
+	close(fd);
+	/* What the counter has been left with: user mode can read it. */
+	if (!ebb_read_pmc(6))
+		return 4;
+	return parent_tell(parent) || parent_wait(parent);
+}
+
+TEST(e27_counters_of_a_plain_event_before_are_not_seen)
+{
+	struct child child;
+	int fd, pmc;
+
+	REQUIRE_EBB();
+	ASSERT_EQ(0, bind_to(nth_cpu(0)));
+	ASSERT_EQ(0, child_start(&child, count_on_pmc5, NULL));
+	ASSERT_EQ(0, child_heard(&child));
+	fd = ebb_open(event_on(1), 0, -1);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, ebb_start(fd));
+	for (pmc = 2; pmc <= MAX_PMC; pmc++) {
+		EXPECT_EQ(0, ebb_read_pmc(pmc))
+			TH_LOG("PMC%d", pmc);
+	}
+	close(fd);
+	ASSERT_EQ(0, child_go(&child));
+	EXPECT_EQ(0, child_end(&child));
+}
+
 /* Let somebody else run in the middle of the handler. */
 static struct parent *handler_parent;
 static unsigned long handler_changes;
