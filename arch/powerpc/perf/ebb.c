@@ -64,6 +64,7 @@ static void ebb_forget_pmu(struct thread_struct *t)
 	t->mmcr0 = 0;
 	t->mmcr2 = 0;
 	t->mmcr3 = 0;
+	t->mmcr3_mask = 0;
 	t->siar = 0;
 	t->sdar = 0;
 	t->sier = 0;
@@ -249,36 +250,35 @@ const char *ebb_refusal(const struct perf_event *event, u32 ppmu_flags)
 	const struct perf_event *leader = event->group_leader;
 	const struct perf_event_attr *attr = &event->attr;
 
-	if (!ebb_wanted(event)) {
+	if (ebb_wanted(event)) {
+		if (!(ppmu_flags & PPMU_EBB))
+			return "the PMU driver gives no EBB";
+		if (!leader->attr.pinned)
+			return "the group leader is not pinned";
+		if (!leader->attr.exclusive)
+			return "the group leader is not exclusive";
+		if (attr->inherit)
+			return "inherit is set";
+		if (attr->freq)
+			return "freq is set";
+		if (attr->sample_period)
+			return "sample_period is set";
+		if (attr->sample_type)
+			return "sample_type is set";
+		if (attr->enable_on_exec)
+			return "enable_on_exec is set";
+		if (!(event->attach_state & PERF_ATTACH_TASK))
+			return "the event is not attached to a task";
+		if (!((attr->config >> EVENT_PMC_SHIFT) & EVENT_PMC_MASK))
+			return "the event code names no PMC";
+		if (!ebb_wanted(leader))
+			return "the group does not ask for EBB";
+	} else {
 		if (ebb_wanted(leader))
 			return "the group asks for EBB";
 		if (attr->type == PERF_TYPE_RAW && (attr->config & EVENT_WANTS_BHRB))
 			return "BHRB is asked for without EBB";
-		return NULL;
 	}
-
-	if (!(ppmu_flags & PPMU_EBB))
-		return "the PMU driver gives no EBB";
-	if (!leader->attr.pinned)
-		return "the group leader is not pinned";
-	if (!leader->attr.exclusive)
-		return "the group leader is not exclusive";
-	if (attr->inherit)
-		return "inherit is set";
-	if (attr->freq)
-		return "freq is set";
-	if (attr->sample_period)
-		return "sample_period is set";
-	if (attr->sample_type)
-		return "sample_type is set";
-	if (attr->enable_on_exec)
-		return "enable_on_exec is set";
-	if (!(event->attach_state & PERF_ATTACH_TASK))
-		return "the event is not attached to a task";
-	if (!((attr->config >> EVENT_PMC_SHIFT) & EVENT_PMC_MASK))
-		return "the event code names no PMC";
-	if (!ebb_wanted(leader))
-		return "the group does not ask for EBB";
 
 	return NULL;
 }
@@ -368,60 +368,53 @@ unsigned long ebb_merge_mmcr0(unsigned long kernel, unsigned long user)
 	return (kernel & (user | ~MMCR0_PMXE)) | (user & (MMCR0_FC | MMCR0_PMAO));
 }
 
-/*
- * MMCR3 has a field of 15 bits for each of PMC1 to PMC4, with which the event
- * code selects a source for the counter.  An event code can hold any value in
- * it, so the user gains nothing by writing the fields, and may write all of
- * them.  The other four bits are reserved.
- *
- * The thread_struct has the fields that the user has changed.  For each of
- * these it also has one of the reserved bits set, since zero is a value that a
- * user may have written.  All other fields are as the event codes say.
- */
-#define EBB_MMCR3_FIELD(pmc)	(p10_EVENT_MMCR3_MASK << MMCR3_SHIFT(pmc))
-#define EBB_MMCR3_CHANGED(pmc)	BIT((pmc) - 1)
-
 /**
- * ebb_user_mmcr3() - what the user has changed in MMCR3
+ * ebb_mmcr3_mask() - which fields of MMCR3 the user has changed
  * @kernel: what the event codes ask for
  * @mmcr3: MMCR3
  *
- * Return: the value for thread.mmcr3.
+ * MMCR3 has a field of 15 bits for each of PMC1 to PMC4, with which the event
+ * code selects a source for the counter.  An event code can hold any value in
+ * it, so that a user gains nothing by writing to MMCR3 and may write all of it.
+ * A processor that does not let problem state write to MMCR3 never has a field
+ * that differs.
+ *
+ * A field that the user has changed stays as the user has written it.  The
+ * others are what the event codes say, also when the events of the group
+ * change.  The reserved bits are treated as one more field.
+ *
+ * Return: a mask of whole fields.
  */
-unsigned long ebb_user_mmcr3(unsigned long kernel, unsigned long mmcr3)
+unsigned long ebb_mmcr3_mask(unsigned long kernel, unsigned long mmcr3)
 {
-	unsigned long user = 0;
+	unsigned long reserved = BIT(MMCR3_SHIFT(4)) - 1;
+	unsigned long changed = mmcr3 ^ kernel;
+	unsigned long field, mask = 0;
 	int pmc;
 
 	for (pmc = 1; pmc <= 4; pmc++) {
-		if ((mmcr3 ^ kernel) & EBB_MMCR3_FIELD(pmc)) {
-			user |= mmcr3 & EBB_MMCR3_FIELD(pmc);
-			user |= EBB_MMCR3_CHANGED(pmc);
-		}
+		field = p10_EVENT_MMCR3_MASK << MMCR3_SHIFT(pmc);
+		if (changed & field)
+			mask |= field;
 	}
+	if (changed & reserved)
+		mask |= reserved;
 
-	return user;
+	return mask;
 }
 
 /**
  * ebb_merge_mmcr3() - put the kernel's and the user's part of MMCR3 together
  * @kernel: what the event codes ask for
- * @user: thread.mmcr3
+ * @user: what the user has written
+ * @mask: ebb_mmcr3_mask() of both at the time when the user's part was kept
  *
  * Return: the value for MMCR3.
  */
-unsigned long ebb_merge_mmcr3(unsigned long kernel, unsigned long user)
+unsigned long ebb_merge_mmcr3(unsigned long kernel, unsigned long user,
+			      unsigned long mask)
 {
-	int pmc;
-
-	for (pmc = 1; pmc <= 4; pmc++) {
-		if (user & EBB_MMCR3_CHANGED(pmc)) {
-			kernel &= ~EBB_MMCR3_FIELD(pmc);
-			kernel |= user & EBB_MMCR3_FIELD(pmc);
-		}
-	}
-
-	return kernel;
+	return (kernel & ~mask) | (user & mask);
 }
 
 /* See ebb_suspend() */
@@ -437,7 +430,8 @@ void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel)
 	t->sier = mfspr(SPRN_SIER) & SIER_USER_MASK;
 	mtspr(SPRN_SIER, 0);
 	if (ebb_pmu_is_v31) {
-		t->mmcr3 = ebb_user_mmcr3(kernel->mmcr3, mfspr(SPRN_MMCR3));
+		t->mmcr3 = mfspr(SPRN_MMCR3);
+		t->mmcr3_mask = ebb_mmcr3_mask(kernel->mmcr3, t->mmcr3);
 		t->sier2 = mfspr(SPRN_SIER2);
 		t->sier3 = mfspr(SPRN_SIER3);
 		mtspr(SPRN_SIER2, 0);
@@ -533,7 +527,7 @@ unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *eve
 	mtspr(SPRN_SDAR, t->sdar);
 	mtspr(SPRN_SIER, t->sier);
 	if (ebb_pmu_is_v31) {
-		mtspr(SPRN_MMCR3, ebb_merge_mmcr3(kernel->mmcr3, t->mmcr3));
+		mtspr(SPRN_MMCR3, ebb_merge_mmcr3(kernel->mmcr3, t->mmcr3, t->mmcr3_mask));
 		mtspr(SPRN_SIER2, t->sier2);
 		mtspr(SPRN_SIER3, t->sier3);
 	}

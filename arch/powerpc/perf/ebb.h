@@ -83,8 +83,9 @@ unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *eve
 			 int n);
 
 unsigned long ebb_merge_mmcr0(unsigned long kernel, unsigned long user);
-unsigned long ebb_user_mmcr3(unsigned long kernel, unsigned long mmcr3);
-unsigned long ebb_merge_mmcr3(unsigned long kernel, unsigned long user);
+unsigned long ebb_mmcr3_mask(unsigned long kernel, unsigned long mmcr3);
+unsigned long ebb_merge_mmcr3(unsigned long kernel, unsigned long user,
+			      unsigned long mask);
 
 void __init ebb_register(struct pmu *pmu, u32 ppmu_flags);
 

@@ -348,25 +348,31 @@ static void e9_mmcr3_has_what_the_user_wrote(struct kunit *test)
 {
 	unsigned long kernel = MMCR3_FIELD(1, 0x1234) | MMCR3_FIELD(2, 0x7fff);
 	unsigned long wrote = MMCR3_FIELD(1, 0x1234) | MMCR3_FIELD(4, 0x0ff);
-	unsigned long user = ebb_user_mmcr3(kernel, wrote);
+	unsigned long mask = ebb_mmcr3_mask(kernel, wrote);
 
-	KUNIT_EXPECT_EQ(test, ebb_user_mmcr3(kernel, kernel), 0);
-	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, 0), kernel);
-	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, user), wrote);
+	KUNIT_EXPECT_EQ(test, ebb_mmcr3_mask(kernel, kernel), 0);
+	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, 0, 0), kernel);
+	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, wrote, mask), wrote);
 
 	/* The zero in the field of PMC2 is the user's, that of PMC3 is not. */
 	kernel = MMCR3_FIELD(1, 1) | MMCR3_FIELD(2, 2) | MMCR3_FIELD(3, 3) | MMCR3_FIELD(4, 4);
-	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, user),
+	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, wrote, mask),
 			MMCR3_FIELD(1, 1) | MMCR3_FIELD(3, 3) | MMCR3_FIELD(4, 0x0ff));
 }
 
-/* Every bit of the four fields is the user's, the reserved bits are not */
-static void e9_mmcr3_reserved_bits_stay_zero(struct kunit *test)
+/* The five fields have no bit in common and leave none out */
+static void e9_mmcr3_fields_are_all_bits(struct kunit *test)
 {
-	unsigned long user = ebb_user_mmcr3(0, ALL_ONES);
+	unsigned long mask, all = 0;
+	int bit;
 
-	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(0, user), ~0xfUL);
-	KUNIT_EXPECT_EQ(test, ebb_user_mmcr3(0, 0xf), 0);
+	for (bit = 0; bit < 64; bit++) {
+		mask = ebb_mmcr3_mask(0, BIT(bit));
+		KUNIT_EXPECT_NE(test, mask & BIT(bit), 0);
+		KUNIT_EXPECT_EQ(test, hweight64(mask), bit < 4 ? 4 : 15);
+		all |= mask;
+	}
+	KUNIT_EXPECT_EQ(test, all, ALL_ONES);
 }
 
 /*
@@ -699,6 +705,7 @@ static void e10_new_thread_starts_with_zero(struct kunit *test)
 	t->mmcr0 = ALL_ONES;
 	t->mmcr2 = ALL_ONES;
 	t->mmcr3 = ALL_ONES;
+	t->mmcr3_mask = ALL_ONES;
 	t->siar = ALL_ONES;
 	t->sdar = ALL_ONES;
 	t->sier = ALL_ONES;
@@ -710,7 +717,7 @@ static void e10_new_thread_starts_with_zero(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->fscr, FSCR_TAR);
 	KUNIT_EXPECT_FALSE(test, ebb_in_use(t));
 	KUNIT_EXPECT_EQ(test, 0, t->ebbhr | t->ebbrr | t->bescr);
-	KUNIT_EXPECT_EQ(test, 0, t->mmcr0 | t->mmcr2 | t->mmcr3);
+	KUNIT_EXPECT_EQ(test, 0, t->mmcr0 | t->mmcr2 | t->mmcr3 | t->mmcr3_mask);
 	KUNIT_EXPECT_EQ(test, 0, t->siar | t->sdar | t->sier | t->sier2 | t->sier3);
 	KUNIT_EXPECT_EQ(test, t->tar, ALL_ONES);
 }
@@ -751,7 +758,7 @@ static struct kunit_case ebb_cases[] = {
 	KUNIT_CASE_PARAM(e9_mmcr0_merge, mmcr0_gen_params),
 	KUNIT_CASE(e9_mmcr0_round_trip),
 	KUNIT_CASE(e9_mmcr3_has_what_the_user_wrote),
-	KUNIT_CASE(e9_mmcr3_reserved_bits_stay_zero),
+	KUNIT_CASE(e9_mmcr3_fields_are_all_bits),
 	KUNIT_CASE(e9_pmu_state_survives_suspend_and_resume),
 	KUNIT_CASE(e9_stop_of_the_pmu_leaves_the_counters),
 	KUNIT_CASE(e9_switch_saves_one_thread_and_loads_the_other),
