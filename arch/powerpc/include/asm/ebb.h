@@ -3,9 +3,8 @@
  * Event-based branches: what belongs to a thread (Power ISA v2.07, Book II,
  * chapter 7; Book III-S, section 6.2.11 for FSCR).
  *
- * FSCR[EBB] is the one mark of a thread that uses the facility.  It is off
- * until the first use, and while it is off the thread's EBBHR, EBBRR and
- * BESCR are zero.
+ * A thread uses the facility if its FSCR[EBB] is set, which happens at the first
+ * use.  Until then EBBHR, EBBRR and BESCR in its thread_struct are zero.
  */
 #ifndef _ASM_POWERPC_EBB_H
 #define _ASM_POWERPC_EBB_H
@@ -51,11 +50,13 @@ static inline void ebb_load_registers(const struct thread_struct *t)
  * @prev: the thread that has them, its fscr up to date
  * @next: the thread that gets them
  *
- * At least one of the two has FSCR[EBB] set; between others there is nothing
- * to do.  The registers of a thread without the facility are made zero, as its
- * thread_struct has them: KVM compares against that, and nobody's addresses
- * stay behind.  What stands in the registers of a thread without the facility
- * is not relied on, since deep idle states lose it.
+ * At least one of the two threads has FSCR[EBB] set.  Between threads that have
+ * it clear there is nothing to do.
+ *
+ * A thread without the facility gets zeroes, as its thread_struct has them: KVM
+ * compares against thread_struct, and no address of @prev stays in the
+ * registers.  The registers are not read for a @prev without the facility,
+ * since deep idle states may have lost the zeroes.
  *
  * Context: __switch_to(), interrupts disabled.
  */
