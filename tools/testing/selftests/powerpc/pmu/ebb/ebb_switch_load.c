@@ -3,15 +3,17 @@
  * Two tasks on one CPU that take turns: work for those who count what a
  * context switch costs, in time or in an emulator's statistics.
  *
- * usage: ebb_switch_load plain|ebb|mixed|idle COUNT
+ * usage: ebb_switch_load plain|ebb|mixed|idle|descendant COUNT
  *
  * Each of the two switches to the other COUNT times. "idle" is a task that has
- * used the EBB facility but has no event.
+ * used the EBB facility but has no event. "descendant" is a plain task whose
+ * parent has used it, beside a plain task whose parent had not.
  */
 #define _GNU_SOURCE
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 #include "ebb_test.h"
 
@@ -34,7 +36,7 @@ static int answer(struct parent *parent, void *arg)
 	const char *kind = arg;
 	unsigned long i;
 
-	if (strcmp(kind, "plain"))
+	if (strcmp(kind, "plain") && strcmp(kind, "descendant"))
 		become_user(strcmp(kind, "idle"));
 	if (parent_tell(parent))
 		return 1;
@@ -47,16 +49,20 @@ static int answer(struct parent *parent, void *arg)
 
 int main(int argc, char **argv)
 {
+	unsigned long i, rounds;
 	struct child child;
-	unsigned long i;
+	int status = 0;
+	pid_t pid = 0;
 	char *end;
 
 	if (argc != 3)
-		errx(2, "usage: ebb_switch_load plain|ebb|mixed|idle COUNT");
+		errx(2, "usage: ebb_switch_load plain|ebb|mixed|idle|descendant COUNT");
 	if (strcmp(argv[1], "plain") && strcmp(argv[1], "ebb") &&
-	    strcmp(argv[1], "mixed") && strcmp(argv[1], "idle"))
+	    strcmp(argv[1], "mixed") && strcmp(argv[1], "idle") &&
+	    strcmp(argv[1], "descendant"))
 		errx(2, "\"%s\" is not a kind of load", argv[1]);
 	count = strtoul(argv[2], &end, 0);
+	rounds = count;
 	if (end == argv[2] || *end)
 		errx(2, "\"%s\" is not a count", argv[2]);
 	if (strcmp(argv[1], "plain") && !ebb_available())
@@ -70,10 +76,23 @@ int main(int argc, char **argv)
 		become_user(!strcmp(argv[1], "ebb"));
 	if (child_heard(&child))
 		errx(1, "the other task failed");
-	for (i = 0; i < count; i++) {
+	if (!strcmp(argv[1], "descendant")) {
+		ebb_mfspr(EBB_SPR_EBBHR);
+		pid = fork();
+		if (pid < 0)
+			err(1, "cannot fork");
+		if (pid) {
+			if (waitpid(pid, &status, 0) != pid || status)
+				errx(1, "the descendant failed");
+			rounds = 0;
+		}
+	}
+	for (i = 0; i < rounds; i++) {
 		if (child_go(&child) || child_heard(&child))
 			errx(1, "the other task failed");
 	}
+	if (!pid && !strcmp(argv[1], "descendant"))
+		_exit(0);
 	if (child_end(&child))
 		errx(1, "the other task failed");
 	printf("%lu switches each way\n", count);
