@@ -187,6 +187,16 @@ int begin(int pmc)
 	return fd;
 }
 
+/* Where the code of a function is: on ELFv1 its address is a descriptor's. */
+unsigned long code_address(void (*fn)(unsigned long))
+{
+#if !defined(_CALL_ELF) || _CALL_ELF != 2
+	return *(const unsigned long *)fn;
+#else
+	return (unsigned long)fn;
+#endif
+}
+
 bool pmc_writable(void)
 {
 	unsigned long before = tally.ill;

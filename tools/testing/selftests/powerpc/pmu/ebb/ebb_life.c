@@ -384,8 +384,8 @@ static void read_bhrb(struct ebb_regs *regs)
 		     "	.machine pop\n"
 		     : "=r" (first), "=r" (second) : : "memory");
 	branches_read++;
-	if ((first & ~3ul) - (unsigned long)work < 64 ||
-	    (second & ~3ul) - (unsigned long)work < 64)
+	if ((first & ~3ul) - code_address(work) < 64 ||
+	    (second & ~3ul) - code_address(work) < 64)
 		branch_seen++;
 }
 

@@ -41,6 +41,8 @@
 
 #define MAX_PMC		6
 
+#define BHRB_ENTRIES	32
+
 /**
  * struct tally - what the handler saw in this thread
  * @count: EBBs taken
@@ -96,8 +98,23 @@ void tally_handler(struct ebb_regs *regs);
 void arm(unsigned int pmcs, unsigned int period);
 void arm_with_hook(unsigned int pmcs, unsigned int period, void (*hook)(struct ebb_regs *regs));
 int begin(int pmc);
+unsigned long code_address(void (*fn)(unsigned long));
 bool pmc_writable(void);
 bool group_b_readable(void);
+
+/* All entries of the BHRB, the latest first, without a branch in between */
+static inline void read_bhrb_entries(unsigned long *entries)
+{
+	asm volatile(".machine push; .machine power8\n"
+		     "	.set .Lentry%=, 0\n"
+		     "	.rept %1\n"
+		     "	mfbhrbe 0, .Lentry%=\n"
+		     "	std 0, 8 * .Lentry%=(%0)\n"
+		     "	.set .Lentry%=, .Lentry%= + 1\n"
+		     "	.endr\n"
+		     "	.machine pop\n"
+		     : : "b" (entries), "i" (BHRB_ENTRIES) : "r0", "memory");
+}
 
 /* Two instructions a loop, none of them a load, store or call */
 void work(unsigned long loops);

@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Between the overflow of a counter and its EBB something else happens: the
+ * task is switched out, moved, stopped, gets a signal, freezes the counters,
+ * turns the event off and on, forks, or ends its program. Each overflow that
+ * the task has asked for makes exactly one EBB, in this task.
+ *
+ * The counter is set so that it overflows a number of instructions later. All
+ * numbers up to the length of what happens are tried, in steps: so the overflow
+ * comes before it, at many places in the midst of it, and after it. What does
+ * not overflow in it does so in the work that follows. No test depends on when
+ * the processor tells of an overflow, nor on how long the kernel's way is.
+ */
+#include "kselftest_harness.h"
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include "ebb_test.h"
+
+/* The counter is not to overflow again. */
+#define NEVER		0x40000000
+
+/* Overflows that are tried, in user mode and anywhere */
+#define USER_STEPS	120
+#define USER_STRIDE	1
+#define KERNEL_STEPS	150
+#define KERNEL_STRIDE	61
+
+static void one_more(unsigned int period)
+{
+	tally.count = 0;
+	tally.spurious = 0;
+	tally.ill = 0;
+	asm volatile("" : : : "memory");
+	ebb_set_period(1, period);
+}
+
+/*
+ * Work until the EBB is there, and then make sure that it stays alone. An
+ * exception may reach the handler while the event is off (@off): the handler
+ * finds that out by SIGILL, has not served the counter, and is called again
+ * when the event is on.
+ */
+static bool one_ebb(unsigned int period, bool off)
+{
+	int i;
+
+	asm volatile("" : : : "memory");
+	for (i = 0; i < 1000 && !tally.count; i++)
+		work(1000);
+	work(5000);
+	asm volatile("" : : : "memory");
+	if (tally.count == 1 && !tally.spurious && !tally.ill)
+		return true;
+	if (off && tally.count == 2 && tally.spurious < 2 && tally.ill)
+		return true;
+	fprintf(stderr, "# period %u: %lu EBBs, %lu of them spurious, %lu SIGILLs\n",
+		period, tally.count, tally.spurious, tally.ill);
+	fprintf(stderr, "# MMCR0 %lx BESCR %lx PMC1 %lx\n", ebb_mfspr(EBB_SPR_MMCR0),
+		ebb_mfspr(EBB_SPR_BESCR), ebb_read_pmc(1));
+	return false;
+}
+
+static bool exactly_one(unsigned int period)
+{
+	return one_ebb(period, false);
+}
+
+static int open_event(bool in_kernel)
+{
+	struct perf_event_attr attr;
+	int fd;
+
+	catch_ill();
+	ebb_attr(&attr, event_on(1));
+	attr.exclude_kernel = !in_kernel;
+	fd = perf_open(&attr, 0, -1, -1);
+	if (fd >= 0 && ebb_start(fd)) {
+		close(fd);
+		return -1;
+	}
+	if (fd >= 0)
+		arm(1u << 1, NEVER);
+	return fd;
+}
+
+/* What happens; the functions below do it once. */
+struct happening {
+	int fd;
+	struct child other;
+	int turn;
+	int cpus[2];
+};
+
+typedef int do_fn(struct happening *h);
+
+static int yield(struct happening *h)
+{
+	(void)h;
+	return sched_yield();
+}
+
+/* Waits for the other process, which has the CPU meanwhile */
+static int take_turns(struct happening *h)
+{
+	return child_go(&h->other) || child_heard(&h->other);
+}
+
+static int move(struct happening *h)
+{
+	return bind_to(h->cpus[h->turn++ % 2]);
+}
+
+static int freeze_by_mmcr0(struct happening *h)
+{
+	(void)h;
+	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC | EBB_MMCR0_PMAE);
+	asm volatile("nop; nop; nop; nop" : : : "memory");
+	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_PMAE);
+	return 0;
+}
+
+static int freeze_by_mmcr2(struct happening *h)
+{
+	(void)h;
+	ebb_mtspr(EBB_SPR_MMCR2, MMCR2_USER);
+	asm volatile("nop; nop; nop; nop" : : : "memory");
+	ebb_mtspr(EBB_SPR_MMCR2, 0);
+	return 0;
+}
+
+static int freeze_over_a_switch(struct happening *h)
+{
+	int error;
+
+	ebb_mtspr(EBB_SPR_MMCR2, MMCR2_USER);
+	error = take_turns(h);
+	ebb_mtspr(EBB_SPR_MMCR2, 0);
+	return error;
+}
+
+static int mask_by_ge(struct happening *h)
+{
+	(void)h;
+	ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_GE);
+	sched_yield();
+	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_GE);
+	return 0;
+}
+
+/* The alert waits in MMCR0[PMAO] while PME is clear. */
+static int mask_by_pme(struct happening *h)
+{
+	int error;
+
+	ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_PME);
+	error = take_turns(h);
+	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
+	return error;
+}
+
+static int raise_signal(struct happening *h)
+{
+	(void)h;
+	return raise(SIGUSR1);
+}
+
+static int fork_child(struct happening *h)
+{
+	int status;
+	pid_t pid;
+
+	(void)h;
+	pid = fork();
+	if (!pid) {
+		/* The pending one is not this process's. */
+		work(100);
+		asm volatile("" : : : "memory");
+		_exit(ebb_mfspr(EBB_SPR_BESCR) || ebb_mfspr(EBB_SPR_EBBHR));
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return status;
+}
+
+static int open_another(struct happening *h)
+{
+	int fd = open_plain(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false);
+
+	(void)h;
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int disable_and_enable(struct happening *h)
+{
+	return ioctl(h->fd, PERF_EVENT_IOC_DISABLE, 0) ||
+	       ioctl(h->fd, PERF_EVENT_IOC_ENABLE, 0);
+}
+
+static int disable_by_prctl(struct happening *h)
+{
+	(void)h;
+	return prctl(PR_TASK_PERF_EVENTS_DISABLE) ||
+	       prctl(PR_TASK_PERF_EVENTS_ENABLE);
+}
+
+static int read_event(struct happening *h)
+{
+	unsigned long value;
+
+	return read(h->fd, &value, sizeof(value)) != sizeof(value);
+}
+
+static int touch_new_page(struct happening *h)
+{
+	char *p = shared_memory(getpagesize());
+
+	(void)h;
+	if (!p)
+		return -1;
+	*(volatile char *)p = 1;
+	return munmap(p, getpagesize());
+}
+
+/* Another EBB task that takes turns: it would take what is not its own. */
+static int other_task(struct parent *parent, void *arg)
+{
+	bool has_event = arg;
+
+	memset(&tally, 0, sizeof(tally));
+	if (has_event && open_event(false) < 0)
+		return 2;
+	if (!has_event) {
+		ebb_enable(tally_handler);
+		ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
+	}
+	/* Until the other end of the pipe is closed */
+	while (!parent_wait(parent)) {
+		work(10);
+		if (parent_tell(parent))
+			return 3;
+	}
+	asm volatile("" : : : "memory");
+	return tally.count != 0;
+}
+
+static void count_signal(int sig)
+{
+	(void)sig;
+	work(20);
+}
+
+FIXTURE(meanwhile)
+{
+	struct happening h;
+	bool has_other;
+};
+
+FIXTURE_VARIANT(meanwhile)
+{
+	do_fn *fn;
+	bool other_has_event;
+	bool needs_cpus;
+	bool off;	/* the event is off for a while */
+};
+
+FIXTURE_VARIANT_ADD(meanwhile, yields) { .fn = yield };
+FIXTURE_VARIANT_ADD(meanwhile, is_switched_out_for_an_ebb_task) {
+	.fn = take_turns, .other_has_event = true
+};
+
+FIXTURE_VARIANT_ADD(meanwhile, is_switched_out_for_a_plain_task) {
+	.fn = take_turns
+};
+
+FIXTURE_VARIANT_ADD(meanwhile, moves) { .fn = move, .needs_cpus = true };
+FIXTURE_VARIANT_ADD(meanwhile, freezes_in_mmcr0) { .fn = freeze_by_mmcr0 };
+FIXTURE_VARIANT_ADD(meanwhile, freezes_in_mmcr2) { .fn = freeze_by_mmcr2 };
+FIXTURE_VARIANT_ADD(meanwhile, freezes_and_is_switched_out) {
+	.fn = freeze_over_a_switch, .other_has_event = true
+};
+
+FIXTURE_VARIANT_ADD(meanwhile, holds_back_by_ge) { .fn = mask_by_ge };
+FIXTURE_VARIANT_ADD(meanwhile, holds_back_by_pme) {
+	.fn = mask_by_pme, .other_has_event = true
+};
+
+FIXTURE_VARIANT_ADD(meanwhile, gets_a_signal) { .fn = raise_signal };
+FIXTURE_VARIANT_ADD(meanwhile, forks) { .fn = fork_child };
+FIXTURE_VARIANT_ADD(meanwhile, opens_another_event) { .fn = open_another };
+FIXTURE_VARIANT_ADD(meanwhile, turns_the_event_off_and_on) {
+	.fn = disable_and_enable, .off = true
+};
+
+FIXTURE_VARIANT_ADD(meanwhile, turns_all_events_off_and_on) {
+	.fn = disable_by_prctl, .off = true
+};
+
+FIXTURE_VARIANT_ADD(meanwhile, reads_the_event) { .fn = read_event };
+FIXTURE_VARIANT_ADD(meanwhile, faults) { .fn = touch_new_page };
+
+FIXTURE_SETUP(meanwhile)
+{
+	if (!ebb_available())
+		SKIP(return, "no event based branches on this machine");
+	if (variant->needs_cpus && nr_cpus() < 2)
+		SKIP(return, "needs 2 CPUs");
+	signal(SIGUSR1, count_signal);
+	self->h.cpus[0] = nth_cpu(0);
+	self->h.cpus[1] = nth_cpu(1);
+	ASSERT_EQ(0, bind_to(self->h.cpus[0]));
+	ASSERT_EQ(0, child_start(&self->h.other, other_task,
+				 (void *)(long)variant->other_has_event));
+	self->has_other = true;
+}
+
+FIXTURE_TEARDOWN(meanwhile)
+{
+	if (self->has_other) {
+		EXPECT_EQ(0, child_end(&self->h.other));
+	}
+}
+
+static void try_all(struct __test_metadata *_metadata, struct happening *h,
+		    do_fn *fn, bool in_kernel, bool off)
+{
+	unsigned int steps = in_kernel ? KERNEL_STEPS : USER_STEPS;
+	unsigned int stride = in_kernel ? KERNEL_STRIDE : USER_STRIDE;
+	unsigned int i;
+
+	h->fd = open_event(in_kernel);
+	ASSERT_GE(h->fd, 0);
+	for (i = 1; i <= steps; i++) {
+		one_more(i * stride);
+		ASSERT_EQ(0, fn(h));
+		ASSERT_TRUE(one_ebb(i * stride, off));
+	}
+	ebb_disable();
+	close(h->fd);
+}
+
+TEST_F(meanwhile, e21_overflow_in_user_mode_makes_one_ebb)
+{
+	try_all(_metadata, &self->h, variant->fn, false, variant->off);
+}
+
+TEST_F(meanwhile, e21_overflow_anywhere_makes_one_ebb)
+{
+	try_all(_metadata, &self->h, variant->fn, true, variant->off);
+}
+
+/* The event is closed: what was on its way comes once more at most. */
+TEST(e21_closed_with_an_overflow_near)
+{
+	unsigned int i;
+	int fd;
+
+	REQUIRE_EBB();
+	for (i = 1; i <= 200; i++) {
+		fd = open_event(true);
+		ASSERT_GE(fd, 0);
+		one_more(i * KERNEL_STRIDE);
+		close(fd);
+		work(5000);
+		asm volatile("" : : : "memory");
+		ASSERT_GE(1, tally.count);
+		ebb_disable();
+
+		/* The next event has nothing of it. */
+		fd = open_event(true);
+		ASSERT_GE(fd, 0);
+		work(100);
+		asm volatile("" : : : "memory");
+		ASSERT_EQ(0, tally.count) TH_LOG("period %u", i * KERNEL_STRIDE);
+		one_more(1000);
+		ASSERT_TRUE(exactly_one(1000));
+		ebb_disable();
+		close(fd);
+	}
+}
+
+/* A new program: the overflow of the old one is lost, and nobody's */
+static int execute_near_overflow(struct parent *parent, void *arg)
+{
+	char *argv[] = { "ebb_pending", "--new-program", NULL };
+	struct perf_event_attr attr;
+	int fd;
+
+	(void)parent;
+	catch_ill();
+	ebb_attr(&attr, event_on(1));
+	attr.exclude_kernel = 0;
+	fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+	if (fd < 0 || ebb_start(fd))
+		return 2;
+	arm(1u << 1, NEVER);
+	one_more((unsigned long)arg);
+	execv("/proc/self/exe", argv);
+	return 3;
+}
+
+static int new_program(void)
+{
+	tally.pmcs = 1u << 1;
+	tally.period = NEVER;
+	ebb_handler = tally_handler;
+	work(10000);
+	/* And no exception waits for the facility to be used. */
+	ebb_enable(tally_handler);
+	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
+	work(10000);
+	asm volatile("" : : : "memory");
+	return tally.count != 0;
+}
+
+TEST(e21_executed_with_an_overflow_near)
+{
+	struct child child;
+	unsigned long i;
+
+	REQUIRE_EBB();
+	for (i = 1; i <= 60; i++) {
+		unsigned long period = i < 20 ? 10 * i : 10000 * (i - 19);
+
+		ASSERT_EQ(0, child_start(&child, execute_near_overflow, (void *)period));
+		ASSERT_EQ(0, child_end(&child)) TH_LOG("period %lu", period);
+	}
+}
+
+/* Stops by a tracer, which come anywhere */
+struct traced {
+	bool ready;
+	bool done;
+};
+
+static int try_while_traced(struct parent *parent, void *arg)
+{
+	struct traced *traced = arg;
+	unsigned int i;
+
+	if (open_event(true) < 0 || parent_tell(parent))
+		return 2;
+	for (i = 1; i <= 3000; i++) {
+		one_more(i);
+		work(50);
+		if (!exactly_one(i))
+			return 1;
+	}
+	ebb_disable();
+	__atomic_store_n(&traced->done, true, __ATOMIC_RELEASE);
+	return 0;
+}
+
+TEST(e21_stopped_with_an_overflow_near)
+{
+	struct traced *traced = shared_memory(sizeof(*traced));
+	unsigned long stops = 0;
+	struct child child;
+	int status;
+
+	REQUIRE_EBB();
+	ASSERT_NE(NULL, traced);
+	ASSERT_EQ(0, child_start(&child, try_while_traced, traced));
+	ASSERT_EQ(0, child_heard(&child));
+	ASSERT_EQ(0, ptrace(PTRACE_SEIZE, child.pid, NULL, NULL));
+	while (!__atomic_load_n(&traced->done, __ATOMIC_ACQUIRE)) {
+		if (ptrace(PTRACE_INTERRUPT, child.pid, NULL, NULL))
+			break;
+		if (waitpid(child.pid, &status, __WALL) != child.pid ||
+		    !WIFSTOPPED(status))
+			break;
+		stops++;
+		ASSERT_EQ(0, ptrace(PTRACE_CONT, child.pid, NULL, NULL));
+	}
+	EXPECT_TRUE(traced->done);
+	EXPECT_LE(10, stops);
+	if (traced->done) {
+		EXPECT_EQ(0, child_end(&child));
+	}
+}
+
+/* Stops at each instruction around the overflow */
+static int overflow_in_steps(struct parent *parent, void *arg)
+{
+	unsigned int i;
+
+	(void)arg;
+	if (open_event(false) < 0 || parent_tell(parent) || parent_wait(parent))
+		return 2;
+	for (i = 1; i <= 60; i += 7) {
+		one_more(i);
+		work(40);
+		if (!exactly_one(i))
+			return 1;
+	}
+	ebb_disable();
+	return 0;
+}
+
+TEST(e21_single_stepped_through_overflows)
+{
+	unsigned long steps = 0;
+	struct child child;
+	int status;
+
+	REQUIRE_EBB();
+	ASSERT_EQ(0, child_start(&child, overflow_in_steps, NULL));
+	ASSERT_EQ(0, child_heard(&child));
+	ASSERT_EQ(0, ptrace(PTRACE_SEIZE, child.pid, NULL, NULL));
+	ASSERT_EQ(0, ptrace(PTRACE_INTERRUPT, child.pid, NULL, NULL));
+	ASSERT_EQ(child.pid, waitpid(child.pid, &status, __WALL));
+	ASSERT_EQ(0, child_go(&child));
+	for (; steps < 6000; steps++) {
+		ASSERT_EQ(0, ptrace(PTRACE_SINGLESTEP, child.pid, NULL, NULL));
+		ASSERT_EQ(child.pid, waitpid(child.pid, &status, __WALL));
+		if (!WIFSTOPPED(status))
+			break;
+	}
+	ASSERT_TRUE(WIFSTOPPED(status)) TH_LOG("status %x after %lu steps", status, steps);
+	ASSERT_EQ(0, ptrace(PTRACE_DETACH, child.pid, NULL, NULL));
+	EXPECT_EQ(0, child_end(&child));
+}
+
+/* Signals of another process, which come anywhere */
+static int send_signals(struct parent *parent, void *arg)
+{
+	const struct traced *shared = arg;
+
+	if (parent_wait(parent))
+		return 2;
+	while (!__atomic_load_n(&shared->done, __ATOMIC_ACQUIRE)) {
+		if (kill(getppid(), SIGUSR1))
+			return 1;
+		sched_yield();
+	}
+	return 0;
+}
+
+TEST(e21_signalled_with_an_overflow_near)
+{
+	struct traced *shared = shared_memory(sizeof(*shared));
+	struct child child;
+	unsigned int i;
+	int fd;
+
+	REQUIRE_EBB();
+	ASSERT_NE(NULL, shared);
+	signal(SIGUSR1, count_signal);
+	ASSERT_EQ(0, child_start(&child, send_signals, shared));
+	fd = open_event(true);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, child_go(&child));
+	for (i = 1; i <= 1000; i++) {
+		one_more(i);
+		work(50);
+		EXPECT_TRUE(exactly_one(i));
+	}
+	ebb_disable();
+	__atomic_store_n(&shared->done, true, __ATOMIC_RELEASE);
+	close(fd);
+	EXPECT_EQ(0, child_end(&child));
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "--new-program"))
+		return new_program();
+	return test_harness_run(argc, argv);
+}
