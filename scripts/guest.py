@@ -87,14 +87,18 @@ def pack(archive, root, prefix):
     archive.write(cpio_entry("TRAILER!!!", 0, b""))
 
 
-def initramfs(arch, path, add, command):
-    """Write the initramfs of one run: userland, the folder, the command."""
+def initramfs(arch, path, add, command, listening=False):
+    """Write the initramfs of one run: userland, the folder, the command.  If the
+    host is listening, it says when the guest may power off."""
     work = path + ".d"
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(os.path.join(work, "bin"))
     shutil.copy2(busybox(arch), os.path.join(work, "bin", "busybox"))
     shutil.copy2(os.path.join(TOP, "scripts", "guest-init"), os.path.join(work, "init"))
     os.symlink("bin/busybox", os.path.join(work, "linuxrc"))
+    if listening:
+        with open(os.path.join(work, "listening"), "w"):
+            pass
     if command:
         with open(os.path.join(work, "command"), "w") as f:
             f.write("exec " + " ".join(shlex.quote(word) for word in command) + "\n")
