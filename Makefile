@@ -5,8 +5,10 @@
 MAKEFLAGS += --no-print-directory
 S := ./scripts
 
-# T=pattern: some tests only; LONG=1: the long form of tests that have one
-export T LONG
+# T=pattern: some tests only; G=gate: some gates only; LONG=1: the long form of tests that have one
+export T G LONG
+# BASE=7.3: another kernel source, with outputs of its own in build/7.3
+export BASE
 # ARCH=powerpc or x86, for shell and deb
 ARCH ?=
 
@@ -16,51 +18,51 @@ all: demo
 demo: kernels emulators
 	@$S/demo
 
-## test: every test; T=pattern for some, LONG=1 for the long form
+## test: every test, and what they need; T=pattern for some, LONG=1 for the long form
 .PHONY: test
-test: kernels stock emulators
+test:
 	@$S/test
 
-## check: static gates: checkpatch, sparse, W=1, clang, kernel-doc, docs, every commit builds
+## check: static gates; G=gate for some, scripts/check --help lists them
 .PHONY: check
-check: tree
+check:
 	@$S/check
 
 ## bench: ours beside stock, in one run, as ratios
 .PHONY: bench
-bench: kernels stock emulators
+bench:
 	@$S/bench
 
 ## kernels: our kernels, build/powerpc/vmlinux and build/x86/bzImage
 .PHONY: kernels
 kernels:
-	@$S/kernel powerpc
-	@$S/kernel x86
+	@$S/build-kernel powerpc
+	@$S/build-kernel x86
 
 ## stock: the unmodified kernels, build/stock/powerpc/vmlinux and build/stock/x86/bzImage
 .PHONY: stock
 stock:
-	@$S/kernel powerpc --stock
-	@$S/kernel x86 --stock
+	@$S/build-kernel powerpc --stock
+	@$S/build-kernel x86 --stock
 
 ## emulators: QEMU with the two PMUs, build/emulators/qemu-system-{ppc64,x86_64}
 .PHONY: emulators
 emulators:
-	@$S/emulators
+	@$S/build-emulators
 
-## tree: put the kernel tree together in build/linux, one commit a patch
+## tree: put the trees together in build/linux and build/qemu, one commit a patch
 .PHONY: tree
 tree:
 	@$S/tree
 
-## refresh: write the tree's commits back to the files and patches here
+## refresh: write the trees' commits back to the files and patches here
 .PHONY: refresh
 refresh:
 	@$S/refresh
 
 ## series: mail-ready patches in build/series/TOPIC/
 .PHONY: series
-series: tree
+series:
 	@$S/series
 
 ## apply: put our series on your own kernel source: make apply KERNEL=dir
@@ -72,18 +74,19 @@ apply:
 ## deb: installable kernel packages: make deb ARCH=powerpc or x86
 .PHONY: deb
 deb:
-	@$S/deb "$(ARCH)"
+	@$S/build-deb "$(ARCH)"
 
 ## send: hand the series to git send-email; a dry run unless SEND=really
 .PHONY: send
 send: series
 	@$S/send $(if $(filter really,$(SEND)),--really)
 
-## shell: an interactive guest: make shell ARCH=powerpc or x86
+## shell: an interactive guest with perf, the samples and the selftests: make shell ARCH=powerpc or x86
 .PHONY: shell
 shell:
 	@test -n "$(ARCH)" || { echo "make shell: say which: make shell ARCH=powerpc or ARCH=x86" >&2; exit 2; }
-	@$S/emulators && $S/kernel "$(ARCH)" && $S/shell "$(ARCH)"
+	@$S/build-emulators && $S/build-kernel "$(ARCH)" && $S/build-programs "$(ARCH)" && $S/build-perf "$(ARCH)" && \
+		$S/shell "$(ARCH)"
 
 ## clean: remove build/; the downloads in the cache folder stay
 .PHONY: clean

@@ -6,12 +6,12 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import stat
 import subprocess
 import sys
 
-TOP = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-BUILD = os.path.join(TOP, "build")
+from project import BUILD, TOP
 
 
 class Arch:
@@ -94,7 +94,7 @@ def initramfs(arch, path, add, command, listening=False):
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(os.path.join(work, "bin"))
     shutil.copy2(busybox(arch), os.path.join(work, "bin", "busybox"))
-    shutil.copy2(os.path.join(TOP, "scripts", "guest-init"), os.path.join(work, "init"))
+    shutil.copy2(os.path.join(TOP, "scripts", "lib", "guest-init"), os.path.join(work, "init"))
     os.symlink("bin/busybox", os.path.join(work, "linuxrc"))
     if listening:
         with open(os.path.join(work, "listening"), "w"):
@@ -123,6 +123,19 @@ def take_tool(name, root):
         shutil.copy2(library, place)
 
 
+def free_port():
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def show(args, command):
+    """--show: the command as a shell takes it."""
+    if args.show:
+        print(shlex.join(command), file=sys.stderr)
+
+
 def existing(path, made_by):
     if not os.path.isfile(path):
         raise GuestError(f"{os.path.relpath(path)} is not there; {made_by}")
@@ -134,12 +147,21 @@ def emulator_command(args, initrd):
     arch = ARCHES[args.arch]
     stock = ["stock"] if args.stock else []
     kernel = args.kernel or os.path.join(BUILD, *stock, args.arch, arch.kernel)
-    emulator = args.emulator or os.path.join(BUILD, "emulators", arch.emulator)
+    emulator = args.emulator or os.path.join(TOP, "build", "emulators", arch.emulator)
     existing(kernel, "make " + ("stock" if args.stock else "kernels"))
     existing(emulator, "make emulators")
     # what the kernel says after the machine is gone helps nobody: stop there
     append = f"console={arch.console} panic=-1 {arch.append} {args.append}"
-    return [emulator, "-L", "/usr/share/qemu", "-L", "/usr/share/seabios",
+    debugger = []
+    if args.gdb:
+        port = free_port()
+        debugger = ["-S", "-gdb", f"tcp:127.0.0.1:{port}"]
+        append += " nokaslr"
+        # the image that was built has its symbols beside the objects
+        symbols = os.path.join(BUILD, *stock, "linux", f".{args.arch}", "vmlinux")
+        print("waiting for: gdb-multiarch " + shlex.join([symbols if not args.kernel else args.kernel, "-ex",
+                                                          f"target remote 127.0.0.1:{port}"]), file=sys.stderr)
+    return [emulator, *debugger, "-L", "/usr/share/qemu", "-L", "/usr/share/seabios",
             *arch.machine, "-accel", "tcg", "-cpu", args.cpu or arch.cpu,
             "-smp", str(args.smp), "-m", "1G", "-nodefaults", "-no-user-config",
             "-display", "none", "-no-reboot",
@@ -155,6 +177,8 @@ def add_guest_options(parser):
     parser.add_argument("--add", metavar="DIR", help="its contents appear at /add")
     parser.add_argument("--kernel", metavar="FILE", help="another kernel image")
     parser.add_argument("--emulator", metavar="FILE", help="another emulator")
+    parser.add_argument("--gdb", action="store_true", help="wait for a debugger, and print the line to type")
+    parser.add_argument("--show", action="store_true", help="print the emulator's command")
     parser.add_argument("--append", default="", metavar="ARGS", help="more kernel arguments")
 
 

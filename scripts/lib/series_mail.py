@@ -4,15 +4,15 @@ import os
 import re
 
 import project
-from kernel_git import Git
-from project import PATCHES, Failure
+from gitrepo import Git
+from project import LINUX, Failure
 
 
 class Cover:
     """A topic's cover letter: a subject, the recipients and the text."""
 
     def __init__(self, topic):
-        path = os.path.join(PATCHES, topic, "cover-letter")
+        path = os.path.join(LINUX.patches, topic, "cover-letter")
         data = project.read_bytes(path)
         if data is None:
             raise Failure(f"{path} is missing: it has the subject, the recipients and the text of the first mail")
@@ -25,13 +25,17 @@ class Cover:
             raise Failure(f"{path} needs a Subject: line, a To: line, an empty line and a text")
 
 
-def write_mails(git_dir, folder, topic, before, commits, version):
-    """Write 0000-cover-letter.patch and one mail a commit into an empty folder."""
+def write_mails(git_dir, folder, topic, before, commits, version, sender):
+    """Write 0000-cover-letter.patch and one mail a commit into an empty folder.
+
+    The sender signs; who else is an author is named in the mail's text.
+    """
     cover = Cover(topic)
     git = Git(git_dir)
     git.run("update-ref", f"refs/heads/{topic}", commits[-1])
-    git.run("format-patch", "--quiet", "--signoff", "--cover-letter", "--numbered", "--thread=shallow",
-            "--no-renames", "--no-color", "--no-ext-diff", "--cover-from-description=none",
+    git.run("format-patch", "--quiet", "--signoff", f"--from={sender[0]} <{sender[1]}>", "--cover-letter",
+            "--numbered", "--thread=shallow", "--no-renames", "--no-color", "--no-ext-diff",
+            "--cover-from-description=none",
             *(f"--to={address}" for address in cover.to), *(f"--cc={address}" for address in cover.cc),
             "-o", folder, f"{before}..{topic}")
     first = os.path.join(folder, "0000-cover-letter.patch")

@@ -28,7 +28,7 @@ import re
 
 import removal
 
-RULES_DIR = os.path.join(os.path.dirname(os.path.realpath(__file__)), "baseline.d")
+RULES_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "baseline.d")
 OPERATIONS = ('rm', 'func', 'stmt', 'ifdef', 'config', 'line', 'note', 'cut',
               'blank', 'dedent', 'sub', 'match', 'except')
 

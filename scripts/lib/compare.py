@@ -12,8 +12,8 @@ import sys
 import typing
 
 import guest
+import ktap
 
-RESULT = re.compile(r"^(not )?ok \d+ (?:- )?(?:global\.)?(.*?)(?:\s*# (SKIP).*)?$")
 # What a test of kselftest_harness.h logs, and what it logs of a failed expectation
 LOGGED = re.compile(r"^# \S+\.[ch]:\d+:\w+:(?!Expected )(.*)$")
 ROW = re.compile(r"^(?:.*\.)?([a-z]\d+)_")
@@ -25,8 +25,7 @@ BOOTS = itertools.count(1)
 
 
 def programs(which):
-    """Build the programs of one set; returns their folder."""
-    subprocess.run([os.path.join(guest.TOP, "scripts", "programs"), which], check=True)
+    """The folder of one set of programs."""
     return os.path.join(guest.BUILD, "programs", which)
 
 
@@ -53,12 +52,11 @@ class Ran(typing.NamedTuple):
         return {name: sum(cpu[name] for cpu in self.cpus) for name in (self.cpus or [{}])[0] if name != "cpu"}
 
 
-def build_debug_kernel(arch, checkers, report):
-    """Build our kernel with the checkers on; reports whether it has these."""
-    subprocess.run([os.path.join(guest.TOP, "scripts", "kernel"), arch, "--debug"], check=True)
-    config = read(os.path.join(guest.BUILD, "obj", f"debug-{arch}", ".config"))
+def check_debug_kernel(arch, checkers, report):
+    """Reports whether our debug kernel has these checkers."""
+    config = read(os.path.join(guest.BUILD, "linux", f".debug-{arch}", ".config"))
     for checker in checkers:
-        report.say("pass" if f"CONFIG_{checker}=y\n" in config else "FAIL", f"debug_kernel_has_{checker.lower()}")
+        report.check(f"debug_kernel_has_{checker.lower()}", f"CONFIG_{checker}=y\n" in config)
 
 
 def boot(arch, *command, stock=False, options=(), emulator="", insns=False):
@@ -120,11 +118,11 @@ def run_and_count(arch, folder, names, figures=None, **options):
         logged = []
         for line in lines:
             logged += LOGGED.findall(line)
-            found = RESULT.match(line)
+            found = ktap.parse(line)
             if not found:
                 continue
-            failed, name, skipped = found.groups()
-            results[name] = "FAIL" if failed else "skip" if skipped else "pass"
+            name = found.name.removeprefix("global.")
+            results[name] = found.verdict
             if logged and figures is not None:
                 figures[name] = "; ".join(logged)
             logged = []
@@ -145,23 +143,12 @@ def row_key(name):
     return (row[0], int(row[1:]) if row[1:] else 0, name)
 
 
-class Report:
+class Report(ktap.Writer):
     """KTAP of our results, then of what stock must get wrong."""
 
     def __init__(self, title):
+        super().__init__()
         self.title = title
-        self.number = 0
-        self.failed = 0
-
-    def say(self, verdict, name):
-        self.number += 1
-        if verdict == "FAIL":
-            self.failed += 1
-            print(f"not ok {self.number} - {name}")
-        elif verdict == "pass":
-            print(f"ok {self.number} - {name}")
-        else:
-            print(f"ok {self.number} - {name} # SKIP {verdict}")
 
     def compare(self, machine, ours, stock):
         """The table and our results; returns the rows that stock alone gets wrong."""
@@ -187,8 +174,4 @@ class Report:
     def expect_bugs(self, bugs, seen):
         """A test for each row that stock gets wrong: it must have shown there."""
         for row in bugs:
-            self.say("pass" if row in seen else "FAIL", f"{row.lower()}_stock_fails_where_ours_passes")
-
-    def end(self):
-        print(f"1..{self.number}")
-        return 1 if self.failed else 0
+            self.check(f"{row.lower()}_stock_fails_where_ours_passes", row in seen)

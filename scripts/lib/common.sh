@@ -5,8 +5,12 @@
 set -euo pipefail
 export LC_ALL=C
 
-top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+# BASE=7.3: another kernel source, with outputs of its own
+BASE=${BASE:-6.12}
+export BASE
 build=$top/build
+[ "$BASE" = 6.12 ] || build=$top/build/$BASE
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/linux-ebb-brs
 jobs=${JOBS:-$(nproc)}
 
@@ -56,4 +60,16 @@ need_space() {
 	local free
 	free=$(df -Pk "$2" | awk 'NR == 2 { print int($4 / 1048576) }')
 	[ "$free" -ge "$1" ] || die "$2 has $free GiB free, $1 are needed"
+}
+
+# base_tree TREE DIR: the base of a tree as it is shipped, as a second work tree
+# of its repository.  Fails if DIR was there already.
+base_tree() {
+	local wanted
+	wanted=$(git -C "$1" rev-parse base)
+	[ ! -e "$2/.git" ] || [ "$(git -C "$2" rev-parse HEAD 2> /dev/null)" != "$wanted" ] || return 1
+	say "writing $2"
+	rm -rf "$2"
+	git -C "$1" worktree prune
+	git -C "$1" worktree add -q -f --detach "$2" "$wanted"
 }

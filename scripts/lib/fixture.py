@@ -11,12 +11,17 @@ import traceback
 
 SCRIPTS = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 TOP = os.path.dirname(SCRIPTS)
-sys.path.insert(0, SCRIPTS)
+sys.path.insert(0, os.path.join(SCRIPTS, "lib"))
 import baseline_rules  # noqa: E402
+import ktap  # noqa: E402
 
 # what the checks of the scripts expect of any kernel source
 SKELETON = ("Makefile", "MAINTAINERS", ".gitignore", "kernel/fork.c", "scripts/get_maintainer.pl",
             "arch/x86/events/Makefile", "arch/powerpc/perf/Makefile", "tools/perf/util/Build")
+
+
+# the first lines of the patches: their author is not who runs the scripts
+MAIL = "From: Another Author <another@example.org>\nDate: Fri, 2 Jan 2026 10:00:00 +0100\nSubject: "
 
 
 class Skip(Exception):
@@ -26,19 +31,17 @@ class Skip(Exception):
 def run_tests(names):
     """Run the test_* functions of a module, given as vars(); never returns."""
     tests = [(name[5:], value) for name, value in names.items() if name.startswith("test_")]
-    print(f"TAP version 13\n1..{len(tests)}", flush=True)
-    failed = 0
-    for number, (name, test) in enumerate(tests, 1):
+    report = ktap.Writer()
+    for name, test in tests:
         try:
             test()
-            print(f"ok {number} - {name}", flush=True)
+            report.say("pass", name)
         except Skip as reason:
-            print(f"ok {number} - {name} # SKIP {reason}", flush=True)
+            report.say(str(reason), name)
         except Exception:
-            failed += 1
             print("".join(f"# {line}\n" for line in traceback.format_exc().rstrip().split("\n")), end="")
-            print(f"not ok {number} - {name}", flush=True)
-    sys.exit(1 if failed else 0)
+            report.say("FAIL", name)
+    sys.exit(report.end())
 
 
 def expect(condition, message):
@@ -136,15 +139,16 @@ class Project:
         shutil.copytree(SCRIPTS, os.path.join(self.top, "scripts"),
                         ignore=shutil.ignore_patterns("__pycache__", "tests"))
         shutil.copy2(os.path.join(SCRIPTS, "..", ".gitignore"), self.top)
+        write("", self.top, "patches/qemu-10.0/series")
         self.patch("topics", "powerpc-ebb\nx86-brs\nperf-tools\n")
         for topic in ("powerpc-ebb", "x86-brs", "perf-tools"):
             self.patch(f"{topic}/cover-letter", f"Subject: {topic}\nTo: list@example.org\n\nA text.\n")
             self.patch(f"{topic}/series", "")
         write("/* ours */\n", self.top, "arch/x86/events/amd/brs.c")
         self.patch("x86-brs/series", "0001-first.patch\n0002-second.patch\n")
-        self.patch("x86-brs/0001-first.patch", "Subject: perf/x86: First\n\nWhy.\n---\n"
+        self.patch("x86-brs/0001-first.patch", MAIL + "perf/x86: First\n\nWhy.\n---\n"
                    "Brings: arch/x86/events/amd/brs.c\n" + hunk(self.base, "arch/x86/events/Makefile", "# first"))
-        self.patch("x86-brs/0002-second.patch", "Subject: perf/x86: Second\n\nWhy not.\n---\n"
+        self.patch("x86-brs/0002-second.patch", MAIL + "perf/x86: Second\n\nWhy not.\n---\n"
                    + hunk(self.base, "arch/x86/events/amd/Makefile", "# second"))
         self.git("init", "-q")
         self.keep("start")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernel source in git: the shared cache of base commits, and commits made without a work tree."""
+"""Sources in git: the shared cache of base commits, and commits made without a work tree."""
 import contextlib
 import fcntl
 import hashlib
@@ -8,10 +8,8 @@ import re
 import subprocess
 import sys
 
+from patch import EPOCH, NEUTRAL
 from project import CACHE, TOP, Failure
-
-NEUTRAL = ("linux-ebb-brs", "linux-ebb-brs@localhost")
-EPOCH = 1767225600      # 2026-01-01: a fixed date, so that the same input gives the same commits
 
 
 class Git:
@@ -37,16 +35,18 @@ class Git:
     def text(self, *args, **more):
         return self.run(*args, **more).stdout.decode(errors="surrogateescape").rstrip("\n")
 
-    def has(self, commit):
-        return self.run("cat-file", "-e", f"{commit}^{{tree}}", check=False).returncode == 0
+    def ref(self, name):
+        """The object that a ref names, None if there is no such ref."""
+        return self.text("rev-parse", "-q", "--verify", name, check=False) or None
 
     def blob(self, data):
         return self.text("hash-object", "-w", "--stdin", data=data)
 
-    def commit(self, tree, parents, message, who, when):
+    def commit(self, tree, parents, message, author, committer=None):
+        """author, committer: ((name, address), date); the committer is the author if not given."""
         env = {}
-        for role in ("AUTHOR", "COMMITTER"):
-            env.update({f"GIT_{role}_NAME": who[0], f"GIT_{role}_EMAIL": who[1], f"GIT_{role}_DATE": f"{when} +0000"})
+        for role, ((name, address), date) in (("AUTHOR", author), ("COMMITTER", committer or author)):
+            env.update({f"GIT_{role}_NAME": name, f"GIT_{role}_EMAIL": address, f"GIT_{role}_DATE": date})
         args = [arg for parent in parents for arg in ("-p", parent)]
         return self.text("commit-tree", tree, *args, data=message.encode(), env=env)
 
@@ -70,6 +70,14 @@ def need_identity(what, folder=TOP):
 def init(folder, bare=False):
     subprocess.run(["git", "init", "-q", *(["--bare"] if bare else []), "-b", "series", folder],
                    check=True, stdout=subprocess.DEVNULL)
+
+
+def borrow_objects(git_dir, store):
+    """The base's objects stay in the cache; the repository looks them up there."""
+    info = os.path.join(git_dir, "objects", "info")
+    os.makedirs(info, exist_ok=True)
+    with open(os.path.join(info, "alternates"), "w", encoding="utf-8") as handle:
+        handle.write(os.path.join(store, "objects") + "\n")
 
 
 @contextlib.contextmanager
@@ -96,51 +104,57 @@ def kernel_version(folder):
     return ".".join(n[1] for n in numbers) if all(numbers) else None
 
 
-def check_base(folder):
-    version = kernel_version(folder)
-    if not version:
-        raise Failure(f"{folder} is not a kernel source: it has no top Makefile with a version")
-    for needed in ("MAINTAINERS", "arch", "include", "kernel", "tools/perf", "scripts"):
+def title(source, folder):
+    """'Linux 6.12.1' or 'QEMU 10.0.2'; Failure if the folder is not an unbuilt source of this kind."""
+    if source.name == "linux":
+        version = kernel_version(folder)
+        if not version:
+            raise Failure(f"{folder} is not a kernel source: it has no top Makefile with a version")
+    for needed in source.marks:
         if not os.path.exists(os.path.join(folder, needed)):
-            raise Failure(f"{folder} is not a whole kernel source: {needed} is missing")
+            raise Failure(f"{folder} is not a whole {source} source: {needed} is missing")
+    if source.name == "qemu":
+        with open(os.path.join(folder, "VERSION"), encoding="utf-8") as handle:
+            return f"QEMU {handle.read().strip()}"
     for made in (".config", "vmlinux", "include/generated"):
         if os.path.exists(os.path.join(folder, made)):
             raise Failure(f"{folder} has been built in ({made} is there): run `make mrproper` in it")
-    return version
+    return f"Linux {version}"
 
 
-def default_base():
-    result = subprocess.run([os.path.join(TOP, "scripts", "fetch"), "--print", "kernel"],
+def default_base(source):
+    name = {"linux": "kernel", "qemu": "qemu"}[source.name]
+    result = subprocess.run([os.path.join(TOP, "scripts", "fetch"), "--print", name],
                             stdout=subprocess.PIPE, check=False)
     folder = result.stdout.decode().strip().split("\n")[-1]
     if result.returncode or not folder:
-        raise Failure("there is no kernel source: scripts/fetch could not provide one")
+        raise Failure(f"there is no {source} source: scripts/fetch could not provide one")
     return folder
 
 
-def base_commit(folder):
-    """Put a kernel source into the cache repository, once; (repository, commit).
+def base_commit(source, folder):
+    """Put a source into the cache repository, once; (repository, commit).
 
     An index is kept for each folder, so that a later call only looks at dates and sizes.
     """
     folder = os.path.realpath(folder)
-    version = check_base(folder)
-    store = os.path.join(CACHE, "linux.git")
+    name = title(source, folder)
+    store = os.path.join(CACHE, f"{source.name}.git")
     index = os.path.join(store, f"base-{hashlib.sha1(folder.encode()).hexdigest()[:16]}.index")
-    with lock(os.path.join(CACHE, "linux.git.lock"), "the cache of kernel sources"):
+    with lock(store + ".lock", f"the cache of {source} sources"):
         if not os.path.exists(os.path.join(store, "HEAD")):
             init(store, bare=True)
         # a lock file can only be left from a run that was killed: this one holds the lock
-        for name in (index, index + ".lock") if os.path.exists(index + ".lock") else ():
-            if os.path.exists(name):
-                os.unlink(name)
+        for path in (index, index + ".lock") if os.path.exists(index + ".lock") else ():
+            if os.path.exists(path):
+                os.unlink(path)
         if not os.path.exists(index):
-            print(f"storing Linux {version} in {store}: once, about a minute", file=sys.stderr)
+            print(f"storing {name} in {store}: once, about a minute", file=sys.stderr)
         git = Git(store, folder, index)
         # bigFileThreshold: straight into one pack instead of 80000 small files
         git.run("-c", "core.bigFileThreshold=1", "-c", "core.compression=1", "-c", "gc.auto=0",
-                "-c", "core.safecrlf=false", "add", "--all", "--force", ".")
-        tree = git.text("write-tree")
-        commit = git.commit(tree, [], f"Linux {version}, the kernel source as it is shipped\n", NEUTRAL, EPOCH)
+                "-c", "core.safecrlf=false", "-c", "core.autocrlf=false", "add", "--all", "--force", ".")
+        commit = git.commit(git.text("write-tree"), [], f"{name}, the {source} source as it is shipped\n",
+                            (NEUTRAL, EPOCH))
         git.run("update-ref", f"refs/heads/base-{commit[:12]}", commit)
     return store, commit

@@ -3,6 +3,7 @@
 # shellcheck shell=bash disable=SC2034
 
 set -uo pipefail
+export LC_ALL=C
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 work=$(mktemp -d "${TMPDIR:-/tmp}/test.XXXXXX")
 trap 'rm -rf "$work"' EXIT

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0
+# Configure and build a kernel: sourced, never run.
+# shellcheck shell=bash disable=SC2034
+#
+# A kernel is built in a folder of its own directly below its source, .NAME.
+# The kernel's makefiles then call the source "..", so that no path differs
+# between ours and stock, one flavour and another, this checkout and the next:
+# the compiler cache shares what is equal, and equal source makes equal images.
+
+# Neither time nor place nor user reaches the image.
+export KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 1970' KBUILD_BUILD_USER=user KBUILD_BUILD_HOST=host
+export KBUILD_BUILD_VERSION=1 KCONFIG_NOTIMESTAMP=1
+
+# kernel_for ARCH: what make has to be told of an architecture
+kernel_for() {
+	case $1 in
+	powerpc) make_arch=powerpc cross=powerpc64le-linux-gnu- target=vmlinux image=vmlinux ;;
+	x86) make_arch=x86_64 cross='' target=bzImage image=arch/x86/boot/bzImage ;;
+	*) die "name an architecture, powerpc or x86" ;;
+	esac
+}
+
+# kernel_make SOURCE OUT TARGET...
+kernel_make() {
+	local source=$1 out=$2
+	shift 2
+	make -C "$source" O="$out" ARCH="$make_arch" CROSS_COMPILE="$cross" CC="ccache ${cross}gcc" \
+		LOCALVERSION= -j"$jobs" "$@"
+}
+
+# fragments ARCH FLAVOUR...: the configuration fragments, in order
+fragments() {
+	local arch=$1 flavour name
+	shift
+	# the checkers are for our tests, too, which the stock kernel has none of
+	case " $* " in *' debug '*) [ -n "$stock" ] || set -- kunit "$@" ;; esac
+	for flavour in common "$arch" "$@"; do
+		for name in "$flavour" "$flavour-$arch"; do
+			[ ! -e "$top/scripts/configs/$name.config" ] || echo "$top/scripts/configs/$name.config"
+		done
+	done
+}
+
+# kernel_configure SOURCE OUT [MAKE ARGUMENT...] -- FRAGMENT...: on top of
+# allnoconfig, by the kernel's own script.  Fails with what it does not take.
+kernel_configure() {
+	local source=$1 out=$2 said
+	local -a more=()
+	shift 2
+	while [ "$1" != -- ]; do more+=("$1"); shift; done
+	shift
+	mkdir -p "$out"
+	printf '%s\n' "$@" > "$out/.fragments"
+	# it knows no arguments for make, but MAKEFLAGS are passed on
+	said=$(cd "$source" && MAKEFLAGS="ARCH=$make_arch CROSS_COMPILE=$cross CC=ccache\ ${cross}gcc ${more[*]}" \
+		scripts/kconfig/merge_config.sh -n -O "$out" "$@" 2>&1) || { say "$said"; return 1; }
+	printf '%s\n' "$said" > "$out/.merged"
+	# an option that is not there is as good as one that is off
+	said=$(awk '/^Value requested for/ { getline want; getline have
+		if (!(want ~ /is not set/ && have ~ /Actual value: *$/)) { sub(/^Requested value: */, "", want); print want } }' \
+		"$out/.merged")
+	[ -z "$said" ] || { say "the configuration does not take: $(xargs <<< "$said")"; rm -f "$out/.config"; return 1; }
+}
+
+# stock_source: make the tree of the stock kernel, build/stock/linux
+stock_source() {
+	(
+		lock stock
+		[ -e "$build/linux/.git" ] || "$top/scripts/tree" linux >&2
+		base_tree "$build/linux" "$build/stock/linux" || true
+	)
+}

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Patch files: mails as `git am` takes them, with the names of the whole files that come in with them."""
+import email.header
+import email.utils
+import os
+import re
+import subprocess
+
+import project
+from project import TOP, Failure
+
+NEUTRAL = ("linux-ebb-brs", "linux-ebb-brs@localhost")
+EPOCH = "Thu, 01 Jan 2026 00:00:00 +0000"   # a fixed date, so that the same input gives the same commits
+
+
+class Patch:
+    """One patch file: who wrote what and when, the whole files that it brings, and its hunks."""
+
+    def __init__(self, path, author, date, subject, body, brings, hunks):
+        self.path = path                            # in the project
+        self.author, self.date = author, date       # (name, address) and a date as in a mail, or None
+        self.subject, self.body = subject, body
+        self.brings, self.hunks = brings, hunks
+        self.files = {}         # once read: {project path: (content, executable)}, the patch file too
+
+    @property
+    def name(self):
+        """How people are told of it: the path below the folder of the base."""
+        return self.path.split("/", 2)[2]
+
+    def read_files(self, source):
+        """Read everything just once, so that all that is made of it is made of the same."""
+        for path in (self.path, *map(source.whole, self.brings)):
+            content = project.read_bytes(path)
+            if content is None:
+                raise Failure(f"{self.name} brings {path}, which does not exist")
+            self.files[path] = content, os.access(os.path.join(TOP, path), os.X_OK)
+        if not parse(self.path, self.files[self.path][0]).same_as(self, exactly=True):
+            raise Failure(f"{self.name} changed while it was read: run it again")
+
+    @property
+    def message(self):
+        return f"{self.subject}\n\n{self.body}\n" if self.body else f"{self.subject}\n"
+
+    def written_by(self):
+        """(author, date): what the file says, else who committed it first."""
+        if self.author and self.date:
+            return self.author, self.date
+        said = subprocess.run(["git", "-C", TOP, "log", "--follow", "--format=%an%x00%ae%x00%aD", "--", self.path],
+                              capture_output=True, check=False).stdout.decode().splitlines()
+        name, address, date = said[-1].split("\0") if said else (*NEUTRAL, EPOCH)
+        return (name, address), date
+
+    def changed_paths(self):
+        """What the hunks are about."""
+        return sorted(set(re.findall(r"^(?:---|\+\+\+) [ab]/(.+?)\t?$", self.hunks, re.M)))
+
+    def hunks_of(self, path):
+        """The hunks for one file."""
+        return "".join(part for part in re.split(r"^(?=diff --git )", self.hunks, flags=re.M)
+                       if re.search(rf"^(?:---|\+\+\+) [ab]/{re.escape(path)}\t?$", part, re.M))
+
+    def format(self):
+        (name, address), date = self.written_by()
+        if re.search(r'[^\w\s.\'-]', name):
+            name = '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
+        parts = [f"From: {name} <{address}>\nDate: {date}\nSubject: {self.subject}\n\n"]
+        if self.body:
+            parts.append(self.body + "\n")
+        parts.append("---\n")
+        parts += [f"Brings: {path}\n" for path in self.brings]
+        if self.hunks:
+            parts.append("\n" + self.hunks)
+        return "".join(parts)
+
+    def same_as(self, other, exactly=False):
+        """Whether both say the same; line numbers and blob names do not count."""
+        compare = (lambda hunks: hunks) if exactly else comparable
+        return ((self.author, self.date, self.subject, self.body, sorted(self.brings), compare(self.hunks)) ==
+                (other.author, other.date, other.subject, other.body, sorted(other.brings), compare(other.hunks)))
+
+
+def comparable(hunks):
+    hunks = re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+.*\n", "", hunks, flags=re.M)
+    return re.sub(r"^@@ -\S+ \+\S+ @@.*", "@@", hunks, flags=re.M)
+
+
+def read(path):
+    """The patch file at a path of the project."""
+    data = project.read_bytes(path)
+    if data is None:
+        raise Failure(f"{os.path.dirname(path)}/series lists {os.path.basename(path)}, which does not exist")
+    return parse(path, data)
+
+
+def parse(path, data):
+    head, separator, rest = data.decode().partition("\n---\n")
+    fields, _, body = head.partition("\n\n")
+    fields = dict(re.findall(r"^([A-Z][\w-]*): (.*(?:\n[ \t].*)*)", fields, re.M))
+    if "Subject" not in fields or not separator:
+        raise Failure(f"{path} is not a patch of ours: it needs a Subject: line first and a --- line")
+    subject = re.sub(r"^\[PATCH[^]]*\] *", "", re.sub(r"\n[ \t]", " ", fields["Subject"])).strip()
+    start = re.search(r"^diff --git ", rest, re.M)
+    notes, hunks = (rest[:start.start()], rest[start.start():]) if start else (rest, "")
+    # the end of a mail as git format-patch writes it
+    hunks = re.sub(r"^-- \n.*\n*\Z", "", hunks, flags=re.M)
+    brings = re.findall(r"^Brings: (.+?)\s*$", notes, re.M)
+    if not brings and not hunks:
+        raise Failure(f"{path} is empty: it has neither a Brings: line nor a hunk")
+    author = None
+    if "From" in fields:
+        author = email.utils.parseaddr(str(email.header.make_header(email.header.decode_header(fields["From"]))))
+    return Patch(path, author, fields.get("Date"), subject, body.strip("\n"), brings, hunks)
+
+
+def load(source, chosen=None, unfinished=False):
+    """{topic: [Patch]} in order, with every Brings: line checked against the project's files.
+
+    unfinished: whole files that no patch brings are only warned about.
+    """
+    everything = {topic: [read(path) for path in source.series(topic)] for topic in source.topics()}
+    for topic in chosen or ():
+        if topic not in everything:
+            raise Failure(f"unknown topic {topic}: choose from {', '.join(everything)}")
+    wanted = {topic: patches for topic, patches in everything.items() if not chosen or topic in chosen}
+    check_brings(source, [patch for patches in wanted.values() for patch in patches])
+    for patches in wanted.values():
+        for patch in patches:
+            patch.read_files(source)
+    brought = {path for patches in everything.values() for patch in patches for path in patch.brings}
+    for path in source.whole_files():
+        if path not in brought:
+            message = f"no patch brings {path}: add a 'Brings: {path}' line to the patch that it belongs to"
+            if not unfinished:
+                raise Failure(message)
+            project.warn(message)
+    return wanted
+
+
+def check_brings(source, patches):
+    brought = {}
+    for patch in patches:
+        for path in patch.brings:
+            if path in brought:
+                raise Failure(f"{path} is brought twice: by {brought[path]} and by {patch.name}")
+            if not os.path.isfile(os.path.join(TOP, source.whole(path))):
+                raise Failure(f"{patch.name} brings {source.whole(path)}, which does not exist")
+            if source.dirs and path.split("/")[0] not in source.dirs:
+                raise Failure(f"{patch.name} brings {path}, which is not in a folder of the kernel")
+            brought[path] = patch.name
+    for patch in patches:
+        for path in patch.changed_paths():
+            if path in brought:
+                raise Failure(f"{patch.name} has hunks for {path}, a whole file that {brought[path]} brings: "
+                              "keep it in its final form and leave the hunks out")
+
+
+def load_backports(source, series):
+    """{path: [Patch]}: what makes a whole file of the series fit the base."""
+    brought = {path for patches in series.values() for patch in patches for path in patch.brings}
+    backports = {}
+    for patch in map(read, source.backports()):
+        for path in patch.changed_paths():
+            if path in brought:
+                backports.setdefault(path, []).append(patch)
+    return backports

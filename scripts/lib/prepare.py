@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Build what tests need, by the scripts that build it.
+
+A test names what it needs below build/ in lines at its head:
+
+  # Needs: x86 stock/x86 emulators/x86_64 programs/x86
+  # Needs with LONG=1: no-brs/x86
+"""
+import os
+import re
+import subprocess
+
+from project import TOP
+
+LINE = re.compile(r"^# Needs( with LONG=1)?: (.*)$", re.M)
+
+
+def needs_of(path):
+    """What a test needs, in order."""
+    with open(path, encoding="utf-8") as f:
+        head = f.read(2000)
+    return [word for only_long, words in LINE.findall(head) if not only_long or os.environ.get("LONG")
+            for word in words.split()]
+
+
+def command_for(need):
+    """The command that builds a part of build/."""
+    first, *rest = need.split("/")
+    last = rest[-1] if rest else first
+    if first == "emulators":
+        return ["build-emulators", last]
+    if first == "emulators-base":
+        return ["build-emulators", "--base"]
+    if first == "programs":
+        return ["build-programs", last]
+    if "perf" in need.split("/"):
+        return ["build-perf", last, *(["--stock"] if first == "stock" else [])]
+    if first in ("linux", "qemu"):
+        return ["tree", first]
+    return ["build-kernel", last, *(f"--{word}" for word in need.split("/")[:-1])]
+
+
+def prepare(needs):
+    """Build each, once; CalledProcessError if one does not build."""
+    for need in dict.fromkeys(needs):
+        script, *args = command_for(need)
+        subprocess.run([os.path.join(TOP, "scripts", script), *args], check=True)

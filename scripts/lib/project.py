@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The project's side of the series: the two sources, their bases, patches in order, and whole files."""
+import hashlib
+import os
+import subprocess
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "linux-ebb-brs")
+DEFAULT_BASE = "6.12"
+BASE = os.environ.get("BASE") or DEFAULT_BASE
+BUILD = os.path.join(TOP, "build", *([BASE] if BASE != DEFAULT_BASE else []))
+# folders at the top of a kernel source in which the project may have whole files
+KERNEL_DIRS = ("Documentation", "arch", "block", "certs", "crypto", "drivers", "fs", "include", "init",
+               "io_uring", "ipc", "kernel", "lib", "mm", "net", "rust", "samples", "security", "sound",
+               "tools", "usr", "virt")
+
+
+class Failure(Exception):
+    """What went wrong, as one sentence for the user."""
+
+
+def digest(data):
+    """The name that git gives to a file's content."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+def read_bytes(path):
+    """A project file's content, None if there is none."""
+    try:
+        with open(os.path.join(TOP, path), "rb") as f:
+            return f.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def write_bytes(path, data):
+    full = os.path.join(TOP, path)
+    os.makedirs(os.path.dirname(full), exist_ok=True)
+    with open(full + ".new", "wb") as f:
+        f.write(data)
+    if os.path.exists(full):
+        os.chmod(full + ".new", os.stat(full).st_mode & 0o777)
+    os.replace(full + ".new", full)
+
+
+def lines_of(path):
+    """The lines of a list, without comments; Failure if there is no such file."""
+    data = read_bytes(path)
+    if data is None:
+        raise Failure(f"{path} is missing")
+    lines = (line.split("#")[0].strip() for line in data.decode().splitlines())
+    return [line for line in lines if line]
+
+
+class Source:
+    """The kernel or QEMU: where its patches and whole files are kept, and where its tree is made."""
+
+    def __init__(self, name, patches, tree, prefix, dirs, marks):
+        self.name, self.patches, self.tree = name, patches, tree
+        self.prefix = prefix        # the folder of the whole files
+        self.dirs = dirs            # what whole files may be in, None for anything
+        self.marks = marks          # what any source of this kind has
+
+    def __str__(self):
+        return {"linux": "kernel", "qemu": "QEMU"}[self.name]
+
+    def whole(self, path):
+        """The project's path of a whole file."""
+        return os.path.join(self.prefix, path)
+
+    def topics(self):
+        """The topics in order; QEMU's patches are one topic without a name."""
+        return lines_of(os.path.join(self.patches, "topics")) if self.name == "linux" else [""]
+
+    def series_file(self, topic):
+        return os.path.join(self.patches, topic, "series")
+
+    def series(self, topic):
+        """The project's paths of a topic's patch files.  A name with a slash is a path of its own:
+        a patch that serves another base, too, stands there."""
+        folder = os.path.join(self.patches, topic)
+        return [line if "/" in line else os.path.join(folder, line) for line in lines_of(self.series_file(topic))]
+
+    def backports(self):
+        """The patch files that make whole files fit this base."""
+        folder = os.path.join(self.patches, "backport")
+        return self.series("backport") if os.path.exists(os.path.join(TOP, folder, "series")) else []
+
+    def whole_files(self):
+        """The whole files, as paths of the tree: what git knows of, else what is there."""
+        dirs = [self.whole(d) for d in self.dirs or [""] if os.path.isdir(os.path.join(TOP, self.whole(d)))]
+        if not dirs:
+            return []
+        listed = None
+        if os.path.exists(os.path.join(TOP, ".git")):
+            listed = subprocess.run(["git", "-C", TOP, "ls-files", "-z", "--", *dirs], capture_output=True, check=False)
+        if listed and listed.returncode == 0:
+            names = [n for n in listed.stdout.decode().split("\0") if n and os.path.exists(os.path.join(TOP, n))]
+        else:
+            names = sorted(os.path.relpath(os.path.join(folder, name), TOP)
+                           for d in dirs for folder, _, names in os.walk(os.path.join(TOP, d)) for name in names)
+        paths = [os.path.relpath(name, self.prefix or ".") for name in names]
+        return [path for path in paths if not path.startswith(NO_PART)]
+
+
+# programs of the guests, which never become part of QEMU
+NO_PART = "tests/guest/"
+LINUX = Source("linux", f"patches/linux-{BASE}", os.path.join(BUILD, "linux"), "", KERNEL_DIRS,
+               ("MAINTAINERS", "arch", "include", "kernel", "tools/perf", "scripts"))
+QEMU = Source("qemu", "patches/qemu-10.0", os.path.join(TOP, "build", "qemu"), "qemu", None,
+              ("VERSION", "meson.build", "target/ppc", "target/i386"))
+SOURCES = {source.name: source for source in (LINUX, QEMU)}
+
+
+def warn(sentence):
+    print(f"warning: {sentence}", file=sys.stderr)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Run programs that print KTAP, and count what they say."""
+import fnmatch
+import os
+import subprocess
+import sys
+import time
+
+import ktap
+import prepare
+from project import BUILD, TOP
+
+
+class Runner:
+    """The programs in one folder; their output is kept in build/NAME/."""
+
+    def __init__(self, name, folder):
+        self.name = name
+        self.folder = os.path.join(TOP, "scripts", folder)
+        self.logs = os.path.join(BUILD, name)
+
+    def path(self, program):
+        return os.path.join(self.folder, program)
+
+    def is_long(self, program):
+        with open(self.path(program), encoding="utf-8") as f:
+            return "# LONG=1\n" in [f.readline() for _ in range(4)]
+
+    def choose(self, patterns, left_out="-"):
+        """The programs that match, or all but the long ones and those that match left_out."""
+        names = sorted(n for n in os.listdir(self.folder)
+                       if os.access(self.path(n), os.X_OK) and os.path.isfile(self.path(n)))
+        if patterns:
+            names = [n for n in names if any(fnmatch.fnmatch(n, p) for p in patterns)]
+            if not names:
+                print(f"{self.name}: nothing in {os.path.relpath(self.folder, TOP)}/ is called "
+                      f"{' or '.join(patterns)}; see scripts/{self.name} --help", file=sys.stderr)
+                sys.exit(2)
+            return names
+        names = [n for n in names if not fnmatch.fnmatch(n, left_out)]
+        if not os.environ.get("LONG"):
+            for name in filter(self.is_long, names):
+                print(f"== {name}: only with LONG=1")
+            names = [n for n in names if not self.is_long(n)]
+        return names
+
+    def run_all(self, names):
+        """Build what the programs need and run them; returns the exit status."""
+        os.makedirs(self.logs, exist_ok=True)
+        try:
+            prepare.prepare(need for name in names for need in prepare.needs_of(self.path(name)))
+            counts = [self.run(name) for name in names]
+        except subprocess.CalledProcessError as error:
+            sys.exit(f"{self.name}: nothing was run: {os.path.basename(error.cmd[0])} failed")
+        except KeyboardInterrupt:
+            sys.exit(f"{self.name}: interrupted")
+        passed, failed, skipped = (sum(column) for column in zip(*counts))
+        print(f"{passed} passed, {failed} failed, {skipped} skipped")
+        return 0 if passed and not failed else 1
+
+    def run(self, name):
+        """Run one program; returns its passed, failed and skipped tests."""
+        seen = {"pass": [], "FAIL": [], "skip": []}
+        started = time.monotonic()
+        print(f"== {name}", flush=True)
+        log_name = os.path.join(self.logs, name + ".log")
+        with open(log_name, "w", errors="replace", encoding="utf-8") as log:
+            with subprocess.Popen([self.path(name)], cwd=TOP, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, errors="replace") as process:
+                for line in process.stdout:
+                    log.write(line)
+                    log.flush()
+                    self.tell(line.rstrip("\n"), seen)
+                status = process.wait()
+        if status and not seen["FAIL"]:
+            seen["FAIL"].append(name)
+            print(f"   FAILED: {name} ended with status {status}", flush=True)
+        elif not any(seen.values()):
+            seen["FAIL"].append(name)
+            print(f"   FAILED: {name} ran no test", flush=True)
+        if seen["FAIL"]:
+            print(f"   see {os.path.relpath(log_name, TOP)}", flush=True)
+        passed, failed, skipped = (len(names) for names in seen.values())
+        print(f"   {passed} passed, {failed} failed, {skipped} skipped in {time.monotonic() - started:.0f} s",
+              flush=True)
+        return passed, failed, skipped
+
+    @staticmethod
+    def tell(line, seen):
+        """Take a line of a program, and show what is worth it."""
+        found = ktap.parse(line)
+        if not found:
+            # what a program shows of its figures
+            if line.startswith(("# ", "| ")):
+                print("   " + line, flush=True)
+            return
+        seen[found.verdict].append(found.name)
+        if found.verdict == "FAIL":
+            print(f"   FAILED: {found.name}", flush=True)
+        elif found.verdict == "skip":
+            print(f"   skipped: {found.name}: {found.reason or 'no reason given'}", flush=True)

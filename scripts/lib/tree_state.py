@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a tree made by scripts/tree remembers, as git refs.
+
+  refs/tags/base       the source as it is shipped
+  refs/series/made     the last commit that scripts/tree made
+  refs/series/written  the last commit that scripts/refresh wrote back
+  refs/series/inputs   a git tree of the project's files that it was made from
+  refs/series/wanted   only while files are being changed: where the tree is to go
+"""
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+
+from gitrepo import Git
+from project import Failure, digest, read_bytes
+
+BASE, MADE, WRITTEN = "refs/tags/base", "refs/series/made", "refs/series/written"
+INPUTS, WANTED = "refs/series/inputs", "refs/series/wanted"
+REBASES = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD")
+
+
+def git_of(tree):
+    return Git(os.path.join(tree, ".git"), tree)
+
+
+def check_ours(tree):
+    """Failure if the folder is not a tree that scripts/tree made."""
+    git = git_of(tree)
+    if os.path.exists(git.git_dir):
+        take_over(git)
+    if not os.path.exists(git.git_dir) or not git.ref(MADE) or not git.ref(BASE):
+        raise Failure(f"{tree} exists but was not made by scripts/tree: move it away first")
+    return git
+
+
+def take_over(git):
+    """A tree whose state is a file, as scripts/tree once wrote it, gets refs."""
+    path = os.path.join(git.git_dir, "series-state.json")
+    if os.path.exists(path) and not git.ref(MADE):
+        with open(path, encoding="utf-8") as handle:
+            state = json.load(handle)
+        git.run("update-ref", BASE, state["base"])
+        git.run("update-ref", MADE, state["head"])
+        os.unlink(path)
+
+
+def remove_assembled(tree):
+    """QEMU's source as it was once put together, without git: nothing in it is anybody's work."""
+    if os.path.exists(os.path.join(tree, ".src-ready")) and not os.path.exists(os.path.join(tree, ".git")):
+        shutil.rmtree(tree)
+
+
+def inputs_of(source, series, backports):
+    """{path: content} of the project's files that the tree is made from, as they were read for it."""
+    files = {}
+    for topic, patches in series.items():
+        files[source.series_file(topic)] = read_bytes(source.series_file(topic))
+        for patch in patches:
+            files.update({path: content for path, (content, _) in patch.files.items()})
+    for patches in backports.values():
+        files.update({patch.path: read_bytes(patch.path) for patch in patches})
+    return files
+
+
+def write_inputs(git, files):
+    """Remember files by refs/series/inputs; digests will do where there is no content."""
+    with tempfile.TemporaryDirectory(dir=git.git_dir) as scratch:
+        index = Git(git.git_dir, index=os.path.join(scratch, "index"))
+        known = set(read_inputs(git).values())
+        lines = []
+        for path, content in files.items():
+            name = digest(content) if isinstance(content, bytes) else content
+            if name not in known:
+                index.blob(content)
+            lines.append(f"100644 {name}\t{path}\n")
+        index.run("update-index", "--add", "--index-info", data="".join(lines).encode())
+        git.run("update-ref", INPUTS, index.text("write-tree"))
+
+
+def read_inputs(git):
+    """{path: digest} of what the tree was made from."""
+    if not git.ref(INPUTS):
+        return {}
+    listing = git.text("ls-tree", "-r", "-z", INPUTS).strip("\0")
+    return {line.partition("\t")[2]: line.split()[2] for line in listing.split("\0") if line}
+
+
+def in_progress(tree):
+    """The name of an unfinished rebase, merge or the like, None if there is none."""
+    return next((name for name in REBASES if os.path.exists(os.path.join(tree, ".git", name))), None)
+
+
+def finish_interrupted(git):
+    """An earlier run was stopped while it changed files: bring them all to where it was to go."""
+    if not git.ref(WANTED):
+        return
+    index_lock = os.path.join(git.git_dir, "index.lock")
+    if os.path.exists(index_lock):
+        os.unlink(index_lock)
+    git.run("reset", "--hard", WANTED)
+    git.run("update-ref", MADE, WANTED)
+    git.run("update-ref", "-d", WANTED)
+
+
+def uncommitted(tree):
+    """The first path that has changes, or is new, and is in no commit; None if all is committed."""
+    git = git_of(tree)
+    status = git.text("status", "--porcelain", "-z").split("\0")[0]
+    return status[3:] if status else new_file(git, tree)
+
+
+def new_file(git, tree):
+    """A new file that git status does not show.
+
+    Debian's .gitignore ends in a pattern that ignores everything, so look with
+    the rest of it, and leave out what a folder's own .gitignore knows of.
+    """
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as patterns:
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(tree, ".gitignore"), encoding="utf-8") as lines:
+            patterns.write("".join(line for line in lines if line.strip() not in ("/*", "!/debian/")))
+        patterns.flush()
+        names = git.run("ls-files", "--others", "-z", "-X", patterns.name).stdout
+    if not names:
+        return None
+    rows = git.run("check-ignore", "-v", "-n", "-z", "--stdin", data=names, check=False).stdout.decode().split("\0")
+    return next((path for pattern, path in zip(rows[2::4], rows[3::4]) if pattern in ("", "/*")), None)
