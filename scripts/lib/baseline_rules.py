@@ -43,7 +43,7 @@ class Rule:
 
 
 def read_rules(path):
-    """All rules of one file; ValueError names a line that is not a rule."""
+    """Returns the rules in a file; ValueError names a line that is no rule."""
     rules, target, scope = [], None, None
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -74,7 +74,7 @@ def rules_of(topic):
 
 
 class Plan:
-    """What a set of rules would do: new texts, removed paths, and what is wrong."""
+    """The effect of a set of rules: changed texts, removed paths, and problems."""
 
     def __init__(self, rules, read, exists):
         """read(path) gives a file's text or raises OSError; exists(path) is for `rm`."""
@@ -100,14 +100,14 @@ class Plan:
         self.edits[rule.target] = removal.apply(rule, self.edits[rule.target])
 
     def nothing_there(self):
-        """Whether not one rule found what it is about: the work has been done before."""
+        """Whether no rule matched at all: the stock code has been removed before."""
         return len(self.problems) >= sum(not rule.target.startswith("gone ") for rule in self.rules)
 
     def is_removed(self, path):
         return any(path == gone or path.startswith(gone + "/") for gone in self.removed)
 
     def check_gone(self, tree):
-        """Look for what must not be left, in the tree as it would be; adds to the problems."""
+        """Apply the `gone` checks to the tree as the rules would leave it; add what they find to the problems."""
         checks = {}
         for rule in self.rules:
             if rule.target.startswith("gone "):

@@ -21,7 +21,7 @@ die() { say "${0##*/}: $*"; exit 1; }
 usage() { sed -n '3,/^$/s/^# \{0,1\}//p' "$0"; }
 
 # One compiler cache for all clones.  Neither paths nor times reach the
-# objects, so that a build in another folder finds what this one left.
+# objects, so that builds in different folders share them.
 compiler_cache() {
 	export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache}
 	export CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-4G}
@@ -31,7 +31,7 @@ compiler_cache() {
 }
 
 # run_logged LOG COMMAND...: the output goes to LOG; a dot a hundred lines
-# shows that it moves; on failure the end of the log is shown.
+# shows progress; on failure the end of the log is shown.
 run_logged() {
 	local log=$1 status=0
 	shift

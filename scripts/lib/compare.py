@@ -14,23 +14,23 @@ import typing
 import guest
 import ktap
 
-# What a test of kselftest_harness.h logs, and what it logs of a failed expectation
+# A line that a test prints by TH_LOG(), but not the report of a failed expectation
 LOGGED = re.compile(r"^# \S+\.[ch]:\d+:\w+:(?!Expected )(.*)$")
 ROW = re.compile(r"^(?:.*\.)?([a-z]\d+)_")
-# Arguments of the emulator: time is that of the guest's instructions, so that the
-# same boot twice is the same, however busy the host is
+# Arguments that make the emulator deterministic: the guest's clock follows the number
+# of instructions, so that two boots are the same however busy the host is
 REPEATABLE = "-icount shift=0,sleep=off -seed 1 -rtc base=2026-01-01,clock=vm"
-# The numbers of this test's guests
+# Numbers the guests of the test that imports this module
 BOOTS = itertools.count(1)
 
 
 def programs(which):
-    """The folder of one set of programs."""
+    """Returns the folder of a set of programs, see scripts/build-programs."""
     return os.path.join(guest.BUILD, "programs", which)
 
 
 def read(path):
-    """What is in a file, or nothing if there is none."""
+    """Returns the content of a file, or an empty string if there is no such file."""
     try:
         with open(path, encoding="utf-8", errors="replace") as f:
             return f.read()
@@ -65,7 +65,7 @@ def boot(arch, *command, stock=False, options=(), emulator="", insns=False):
     build/boot/TEST/N keeps what the test's N-th guest leaves."""
     kept = os.path.join(guest.BUILD, "boot", os.path.basename(sys.argv[0]), str(next(BOOTS)))
     if insns:
-        # on for all statistics if it is on for one
+        # all pmu-stats objects count instructions if one of them does
         path = os.path.join(kept, "insns.json").replace(",", ",,")
         emulator += " -object " + shlex.quote(f"pmu-stats,id=insns,path={path},insns=on")
     env = {**os.environ, "BOOT_DIR": kept, "QEMU_ARGS": f"{os.environ.get('QEMU_ARGS', '')} {emulator}"}
@@ -79,7 +79,8 @@ def boot(arch, *command, stock=False, options=(), emulator="", insns=False):
 def in_guest(arch, folder, names, options=(), limit=300, timeout=1800, **more):
     """Run the programs one after the other in one guest, each within limit
     seconds.  Returns what boot() does and {program: (lines, exit status)};
-    the exit status is 137 if the program had to be ended, None if it never did."""
+    the exit status is 137 if the program was killed after limit seconds, None if
+    the guest ended before the program did."""
     script = "cd /add; for p in \"$@\"; do echo \"@ $p\"; timeout -s KILL %d ./$p 2>&1; echo \"@ $p $?\"; done" % limit
     done = boot(arch, "sh", "-c", script, "run", *names,
                 options=["--add", folder, "--timeout", str(timeout), *options], **more)
@@ -144,14 +145,14 @@ def row_key(name):
 
 
 class Report(ktap.Writer):
-    """KTAP of our results, then of what stock must get wrong."""
+    """KTAP output: the results on our kernel, then one test for each row that the stock kernel gets wrong."""
 
     def __init__(self, title):
         super().__init__()
         self.title = title
 
     def compare(self, machine, ours, stock):
-        """The table and our results; returns the rows that stock alone gets wrong."""
+        """Print both kernels' results as a table and ours as KTAP; returns the rows that fail on stock alone."""
         names = sorted(set(ours) | set(stock), key=row_key)
         width = max(map(len, names), default=4)
         print(f"# {self.title}: {machine}")
@@ -165,13 +166,13 @@ class Report(ktap.Writer):
 
     @staticmethod
     def show_figures(ours, stock):
-        """What the tests measured, side by side; of those that logged something."""
+        """Print what the tests measured on both kernels, for tests that logged something."""
         print("# What they measured")
         print("| row | test | stock | ours |")
         for name in sorted(set(ours) | set(stock), key=row_key):
             print(f"| {row_of(name):4} | {name} | {stock.get(name, '-')} | {ours.get(name, '-')} |")
 
     def expect_bugs(self, bugs, seen):
-        """A test for each row that stock gets wrong: it must have shown there."""
+        """Report for each row in bugs whether a test of that row failed on the stock kernel."""
         for row in bugs:
             self.check(f"{row.lower()}_stock_fails_where_ours_passes", row in seen)

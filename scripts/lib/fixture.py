@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(SCRIPTS, "lib"))
 import baseline_rules  # noqa: E402
 import ktap  # noqa: E402
 
-# what the checks of the scripts expect of any kernel source
+# files that the scripts look for in any kernel source
 SKELETON = ("Makefile", "MAINTAINERS", ".gitignore", "kernel/fork.c", "scripts/get_maintainer.pl",
             "arch/x86/events/Makefile", "arch/powerpc/perf/Makefile", "tools/perf/util/Build")
 
@@ -50,7 +50,7 @@ def expect(condition, message):
 
 
 def one_sentence(output, *said):
-    """The output is one line that says all that."""
+    """Expect an output of one line that contains each of the texts."""
     for text in said:
         expect(text in output, f"{text!r} is not in: {output}")
     expect(len(output.strip().split("\n")) == 1, f"more than one sentence: {output}")
@@ -80,7 +80,7 @@ def kernel():
 
 
 def small_kernel(folder, source=None):
-    """Only those files of a kernel that the rules are about, and a few that their checks look at."""
+    """Copy the files of a kernel that the baseline's rules change, and a few of those that they check."""
     source = source or kernel()
     wanted = set(SKELETON)
     for topic in baseline_rules.topics():
@@ -122,7 +122,7 @@ def hunk(base, path, line):
 
 
 class Project:
-    """A project of its own: these scripts, one small series a topic, its own cache and kernel."""
+    """A small project in a temporary folder: the scripts, a series for each topic, a cache and a kernel."""
 
     def __init__(self):
         self.holder = tempfile.TemporaryDirectory(prefix="kernel scripts ")

@@ -13,7 +13,7 @@ from project import CACHE, TOP, Failure
 
 
 class Git:
-    """Run git on one repository; index names another index file than the repository's own."""
+    """Runs git on a repository, with an index file other than the repository's own if index names a file."""
 
     def __init__(self, git_dir, work_tree=None, index=None):
         self.git_dir, self.work_tree, self.index = git_dir, work_tree, index
@@ -36,7 +36,7 @@ class Git:
         return self.run(*args, **more).stdout.decode(errors="surrogateescape").rstrip("\n")
 
     def ref(self, name):
-        """The object that a ref names, None if there is no such ref."""
+        """Returns the object that a ref points to, None if there is no such ref."""
         return self.text("rev-parse", "-q", "--verify", name, check=False) or None
 
     def blob(self, data):
@@ -52,7 +52,7 @@ class Git:
 
 
 def identity(folder=TOP):
-    """(name, e-mail) of whoever runs this as git knows it, None if git does not."""
+    """Returns the user's (name, address) from git's configuration, None if they are not set."""
     result = subprocess.run(["git", "-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT"],
                             capture_output=True, cwd=folder, check=False)
     found = re.match(r"(.+) <(.+)> \d+ [-+]\d+$", result.stdout.decode(errors="replace").strip())
@@ -82,7 +82,7 @@ def borrow_objects(git_dir, store):
 
 @contextlib.contextmanager
 def lock(path, what):
-    """One process at a time; says so when it has to wait."""
+    """Let one process at a time run the body of the with statement; print a line when this one has to wait."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as handle:
         try:
@@ -94,7 +94,7 @@ def lock(path, what):
 
 
 def kernel_version(folder):
-    """The version that a kernel source states, None if the folder is not one."""
+    """Returns the version in the Makefile of a kernel source, None if the folder is no kernel source."""
     try:
         with open(os.path.join(folder, "Makefile"), encoding="utf-8") as makefile:
             text = makefile.read()

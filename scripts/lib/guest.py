@@ -15,7 +15,7 @@ from project import BUILD, TOP
 
 
 class Arch:
-    """What differs between the two guests."""
+    """The differences between the guests of the two architectures."""
 
     def __init__(self, emulator, kernel, console, cpu, machine, append):
         self.emulator = emulator
@@ -35,7 +35,7 @@ ARCHES = {
     "x86": Arch(
         "qemu-system-x86_64", "bzImage", "ttyS0", "EPYC-Milan,+brs",
         ["-machine", "q35,usb=off,vmport=off"],
-        # no calibration against a clock that the host may hold up
+        # the kernel does not calibrate one clock by another, which fails on a busy host
         "tsc=reliable no_timer_check"),
 }
 
@@ -61,7 +61,7 @@ def busybox(arch):
 
 
 def cpio_entry(name, mode, content):
-    """One file of an archive as the kernel takes it, without owner, time and inode."""
+    """Returns the entry of a file in an initramfs archive, without owner, time and inode number."""
     name = os.fsencode(name) + b"\0"
     numbers = (0, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name), 0)
     head = b"070701" + b"".join(b"%08x" % n for n in numbers) + name
@@ -70,7 +70,7 @@ def cpio_entry(name, mode, content):
 
 def pack(archive, root, prefix):
     """Append the folder's contents to the initramfs, below prefix.  The same
-    contents give the same archive: two runs must not differ by it."""
+    contents give the same archive, so that two deterministic runs are the same."""
     for folder, folders, files in os.walk(root):
         folders.sort()
         for name in ["", *sorted(files + [f for f in folders if os.path.islink(os.path.join(folder, f))])]:
@@ -89,7 +89,7 @@ def pack(archive, root, prefix):
 
 def initramfs(arch, path, add, command, listening=False):
     """Write the initramfs of one run: userland, the folder, the command.  If the
-    host is listening, it says when the guest may power off."""
+    host is listening, the guest waits for its word before it powers off."""
     work = path + ".d"
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(os.path.join(work, "bin"))
@@ -117,14 +117,14 @@ def take_tool(name, root):
     shutil.copy2(path, os.path.join(root, "bin", name))
     said = subprocess.run(["ldd", path], stdout=subprocess.PIPE, text=True, check=False).stdout
     for library in re.findall(r"(/\S+) \(0x", said):
-        # the loader is looked for in /lib64, the others in /lib
+        # programs look for the loader in /lib64, and for libraries in /lib
         place = os.path.join(root, library.replace("/usr/lib", "/lib").lstrip("/"))
         os.makedirs(os.path.dirname(place), exist_ok=True)
         shutil.copy2(library, place)
 
 
 def free_port():
-    """A port that nobody listens on."""
+    """Returns the number of a free TCP port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -150,14 +150,14 @@ def emulator_command(args, initrd):
     emulator = args.emulator or os.path.join(TOP, "build", "emulators", arch.emulator)
     existing(kernel, "make " + ("stock" if args.stock else "kernels"))
     existing(emulator, "make emulators")
-    # what the kernel says after the machine is gone helps nobody: stop there
+    # panic=-1: the kernel resets the machine after a panic, and -no-reboot ends the emulator
     append = f"console={arch.console} panic=-1 {arch.append} {args.append}"
     debugger = []
     if args.gdb:
         port = free_port()
         debugger = ["-S", "-gdb", f"tcp:127.0.0.1:{port}"]
         append += " nokaslr"
-        # the image that was built has its symbols beside the objects
+        # x86: bzImage has no symbols, the vmlinux that it was made from has
         symbols = os.path.join(BUILD, *stock, "linux", f".{args.arch}", "vmlinux")
         print("waiting for: gdb-multiarch " + shlex.join([symbols if not args.kernel else args.kernel, "-ex",
                                                           f"target remote 127.0.0.1:{port}"]), file=sys.stderr)

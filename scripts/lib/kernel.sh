@@ -11,7 +11,7 @@
 export KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 1970' KBUILD_BUILD_USER=user KBUILD_BUILD_HOST=host
 export KBUILD_BUILD_VERSION=1 KCONFIG_NOTIMESTAMP=1
 
-# kernel_for ARCH: what make has to be told of an architecture
+# kernel_for ARCH: set the variables for make
 kernel_for() {
 	case $1 in
 	powerpc) make_arch=powerpc cross=powerpc64le-linux-gnu- target=vmlinux image=vmlinux ;;
@@ -32,7 +32,7 @@ kernel_make() {
 fragments() {
 	local arch=$1 flavour name
 	shift
-	# the checkers are for our tests, too, which the stock kernel has none of
+	# a debug kernel of ours has the KUnit tests; the stock kernel has no such tests
 	case " $* " in *' debug '*) [ -n "$stock" ] || set -- kunit "$@" ;; esac
 	for flavour in common "$arch" "$@"; do
 		for name in "$flavour" "$flavour-$arch"; do
@@ -42,7 +42,7 @@ fragments() {
 }
 
 # kernel_configure SOURCE OUT [MAKE ARGUMENT...] -- FRAGMENT...: on top of
-# allnoconfig, by the kernel's own script.  Fails with what it does not take.
+# allnoconfig, by the kernel's own script.  Fails if an option is not taken, and names it.
 kernel_configure() {
 	local source=$1 out=$2 said
 	local -a more=()
@@ -51,11 +51,11 @@ kernel_configure() {
 	shift
 	mkdir -p "$out"
 	printf '%s\n' "$@" > "$out/.fragments"
-	# it knows no arguments for make, but MAKEFLAGS are passed on
+	# merge_config.sh has no option for make's arguments, but make reads MAKEFLAGS
 	said=$(cd "$source" && MAKEFLAGS="ARCH=$make_arch CROSS_COMPILE=$cross CC=ccache\ ${cross}gcc ${more[*]}" \
 		scripts/kconfig/merge_config.sh -n -O "$out" "$@" 2>&1) || { say "$said"; return 1; }
 	printf '%s\n' "$said" > "$out/.merged"
-	# an option that is not there is as good as one that is off
+	# an option that the configuration does not have counts as off
 	said=$(awk '/^Value requested for/ { getline want; getline have
 		if (!(want ~ /is not set/ && have ~ /Actual value: *$/)) { sub(/^Requested value: */, "", want); print want } }' \
 		"$out/.merged")

@@ -14,7 +14,7 @@ class Result(typing.NamedTuple):
 
 
 def parse(line):
-    """The result that a line tells, None if it tells none."""
+    """Returns the result in a line of output, None if the line has no result."""
     found = LINE.match(line)
     if not found:
         return None
@@ -24,7 +24,7 @@ def parse(line):
 
 
 def leaves(text):
-    """The results that have none nested below them, in order."""
+    """Yields the results without nested results, in order."""
     below = 0
     for result in filter(None, map(parse, text.splitlines())):
         if result.depth >= below:

@@ -10,8 +10,8 @@ trap 'rm -rf "$work"' EXIT
 ktap_n=0
 ktap_failed=0
 
-# check NAME COMMAND...: one test, passed if the command succeeds.  What it
-# said is shown when it fails.
+# check NAME COMMAND...: one test, passed if the command succeeds; otherwise
+# the command's output is shown.
 check() {
 	local name=$1
 	shift

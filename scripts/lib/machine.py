@@ -12,15 +12,15 @@ import time
 
 import guest
 
-# What a run leaves: the console, the emulator's PMU statistics, its words
+# The files that a run leaves: the console, the PMU statistics, and the emulator's messages
 KEPT = ("console.log", "pmu.json", "emulator.log")
 
-# How long the kernel may take to power off, or to say that it is alive
+# Seconds in which the guest has to power off, or to answer when it is asked for a sign of life
 GRACE = 15
 
-# What the kernel prints when something is wrong with it
+# Messages of a kernel that is in trouble.
 # A warning of the kernel starts its line; "Spectre V2 : WARNING: ..." is a note on
-# a mitigation.  "general protection fault ip:..." is what a program ran into.
+# a mitigation.  "general protection fault ip:..." is about a program.
 TROUBLE = re.compile(
     rb"^.*(?:\bOops\b|Kernel panic|\bBUG: |BUG at |INFO: .*(?:detected|stall|hung|blocked)"
     rb"|(?:^|\] ?)WARNING: (?!nvram )"
@@ -39,7 +39,7 @@ class Guest:
         command = guest.emulator_command(args, initrd)
         if self.has_statistics(command[0]):
             command += ["-object", f"pmu-stats,id=pmu-stats,path={self.stats.replace(',', ',,')}"]
-        # in deterministic mode no other thread may have a say in when a port is served
+        # without ioeventfd the CPU's own thread serves the ports, which deterministic mode needs
         ports = "virtio-serial-pci" + (",ioeventfd=off" if "-icount" in command else "")
         command += ["-chardev", f"file,id=console,path={self.console.replace(',', ',,')}",
                     "-serial", "chardev:console", "-device", ports]
@@ -65,7 +65,7 @@ class Guest:
         return b"pmu-stats" in out.stdout
 
     def stop(self):
-        """End the emulator; politely first, so that it writes its statistics."""
+        """End the emulator, by SIGTERM first: it then writes its statistics."""
         for how in (signal.SIGTERM, signal.SIGKILL):
             if self.process.poll() is None:
                 self.process.send_signal(how)
@@ -75,7 +75,7 @@ class Guest:
                     pass
 
     def trouble(self):
-        """The first thing on the console that tells of a broken kernel."""
+        """Returns the first line of the console that tells of trouble in the kernel, else None."""
         try:
             with open(self.console, "rb") as f:
                 found = TROUBLE.search(f.read())
@@ -104,7 +104,7 @@ class Run:
         self.announced = {}
 
     def hear(self, data):
-        """Take the guest's words on its state."""
+        """Take a message of the guest from the control port."""
         self.said += data
         while b"\n" in self.said:
             line, self.said = self.said.split(b"\n", 1)
@@ -123,7 +123,7 @@ class Run:
                 self.deadline = time.monotonic() + GRACE
 
     def pass_on(self, name, flags=0):
-        """Hand on what has come of an output; False when there will be no more."""
+        """Write what has arrived of an output; False if the emulator has closed the port."""
         while True:
             try:
                 data = self.machine.ports[name].recv(65536, flags)
@@ -139,7 +139,7 @@ class Run:
                 return bool(data)
 
     def follow(self):
-        """Pass on what the guest says until it ends or time is up."""
+        """Pass on the guest's output until the guest ends or time is up."""
         with selectors.DefaultSelector() as selector:
             for name, port in self.machine.ports.items():
                 selector.register(port, selectors.EVENT_READ, name)
@@ -168,7 +168,7 @@ class Run:
         return self.status is not None and all(self.arrived[name] >= self.announced[name] for name in self.outputs)
 
     def time_up(self):
-        """Time is up: true if it is worth to wait for a sign of life."""
+        """Time is up: ask for a sign of life; False if there is nothing to wait for."""
         if self.asked or not self.ready or self.status is not None:
             return False
         self.asked = True

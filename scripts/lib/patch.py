@@ -25,11 +25,11 @@ class Patch:
 
     @property
     def name(self):
-        """How people are told of it: the path below the folder of the base."""
+        """The name for messages: the path below patches/BASE/."""
         return self.path.split("/", 2)[2]
 
     def read_files(self, source):
-        """Read everything just once, so that all that is made of it is made of the same."""
+        """Read the patch file and the whole files once, so that the commit and the record of its inputs agree."""
         for path in (self.path, *map(source.whole, self.brings)):
             content = project.read_bytes(path)
             if content is None:
@@ -43,7 +43,7 @@ class Patch:
         return f"{self.subject}\n\n{self.body}\n" if self.body else f"{self.subject}\n"
 
     def written_by(self):
-        """(author, date): what the file says, else who committed it first."""
+        """Returns (author, date) of the file's head, else of the first commit of the file in this project."""
         if self.author and self.date:
             return self.author, self.date
         said = subprocess.run(["git", "-C", TOP, "log", "--follow", "--format=%an%x00%ae%x00%aD", "--", self.path],
@@ -52,7 +52,7 @@ class Patch:
         return (name, address), date
 
     def changed_paths(self):
-        """What the hunks are about."""
+        """Returns the paths of the files that the hunks change."""
         return sorted(set(re.findall(r"^(?:---|\+\+\+) [ab]/(.+?)\t?$", self.hunks, re.M)))
 
     def hunks_of(self, path):
@@ -156,7 +156,7 @@ def check_brings(source, patches):
 
 
 def load_backports(source, series):
-    """{path: [Patch]}: what makes a whole file of the series fit the base."""
+    """Returns {path: [Patch]}: the patches that make whole files of the series fit the base."""
     brought = {path for patches in series.values() for patch in patches for path in patch.brings}
     backports = {}
     for patch in map(read, source.backports()):

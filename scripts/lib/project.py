@@ -17,7 +17,7 @@ KERNEL_DIRS = ("Documentation", "arch", "block", "certs", "crypto", "drivers", "
 
 
 class Failure(Exception):
-    """What went wrong, as one sentence for the user."""
+    """An error whose text is a sentence for the user."""
 
 
 def digest(data):
@@ -78,7 +78,7 @@ class Source:
 
     def series(self, topic):
         """The project's paths of a topic's patch files.  A name with a slash is a path of its own:
-        a patch that serves another base, too, stands there."""
+        a patch that fits two bases is kept in the folder of one of them."""
         folder = os.path.join(self.patches, topic)
         return [line if "/" in line else os.path.join(folder, line) for line in lines_of(self.series_file(topic))]
 
@@ -88,7 +88,7 @@ class Source:
         return self.series("backport") if os.path.exists(os.path.join(TOP, folder, "series")) else []
 
     def whole_files(self):
-        """The whole files, as paths of the tree: what git knows of, else what is there."""
+        """Returns the whole files as paths of the tree: those that git tracks, or all if there is no repository."""
         dirs = [self.whole(d) for d in self.dirs or [""] if os.path.isdir(os.path.join(TOP, self.whole(d)))]
         if not dirs:
             return []

@@ -26,13 +26,13 @@ class Monitor:
         self.ask("qmp_capabilities")
 
     def be_patient(self):
-        """Wait a moment before another look at what takes its time."""
+        """Sleep for a moment between two looks at the emulator; TimeoutError if there were too many."""
         if time.monotonic() > self.deadline:
             raise TimeoutError("the emulator does not answer")
         time.sleep(0.02)
 
     def messages(self):
-        """What the emulator says, from now on."""
+        """Yields the emulator's messages."""
         for line in self.lines:
             yield json.loads(line)
         raise EOFError("the emulator has gone")
@@ -48,14 +48,14 @@ class Monitor:
             self.events.append(message)
 
     def wait_for(self, event):
-        """Wait until this has happened, if it has not before; once for each time."""
+        """Wait for an event, and forget it; an event that came before this call counts."""
         while event not in (message.get("event") for message in self.events):
             self.events.append(next(self.messages()))
         while self.events.pop(0).get("event") != event:
             pass
 
     def migrate(self, uri):
-        """Save the machine; it stands still then."""
+        """Save the machine, which stops; returns whether that worked."""
         self.ask("migrate", uri=uri)
         while True:
             status = self.ask("query-migrate").get("status")

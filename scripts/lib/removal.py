@@ -9,7 +9,7 @@ ON_CODE = ('func', 'stmt', 'dedent')        # these must not look into comments
 
 
 class Drift(Exception):
-    """The source is not what a rule expects."""
+    """A rule does not match the source as often as the rule says."""
 
 
 def blank_out(text):
@@ -68,7 +68,7 @@ def after_endif(text, i):
 
 
 def find(operation, argument, text):
-    """The (start, end) spans that an operation is about."""
+    """Returns the (start, end) of each piece of text that an operation matches."""
     code = blank_out(text) if operation in ON_CODE else text
     if operation == "func":
         # the return type may stand on a line of its own
@@ -128,7 +128,7 @@ def change(operation, text, start, end, replacement):
 def apply(rule, text):
     """text with one rule carried out, in its scope; Drift if that is not possible."""
     if rule.scope:
-        # a definition of more than one line: a stub of the same name may stand elsewhere
+        # only definitions of several lines: a header may have a stub of the same name in one line
         bodies = [(a, b) for a, b in find("func", rule.scope, text) if text[:b].endswith("\n}")]
         if len(bodies) != 1:
             raise Drift(f"{len(bodies)} bodies of {rule.scope}, expected 1")

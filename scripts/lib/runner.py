@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Run programs that print KTAP, and count what they say."""
+"""Run programs that print KTAP, and count their results."""
 import fnmatch
 import os
 import subprocess
@@ -87,10 +87,10 @@ class Runner:
 
     @staticmethod
     def tell(line, seen):
-        """Take a line of a program, and show what is worth it."""
+        """Count the result in a line of output; print failures, skips and tables."""
         found = ktap.parse(line)
         if not found:
-            # what a program shows of its figures
+            # comments and tables
             if line.startswith(("# ", "| ")):
                 print("   " + line, flush=True)
             return

@@ -17,7 +17,7 @@ REMOVAL = "removal"
 
 
 class Step:
-    """One commit to be: the removal of a topic, or a patch of its series."""
+    """The making of one commit: the removal of a topic's stock code, or a patch."""
 
     def __init__(self, topic, patch=None, backports=None):
         self.topic, self.patch = topic, patch
@@ -37,7 +37,7 @@ class Step:
         return self.patch.written_by() if self.patch else committer or (NEUTRAL, EPOCH)
 
     def set_key(self, before):
-        """A digest of everything that decides what the commit holds, the commits before included."""
+        """Compute the digest of all inputs of the commit, including the commits before this one."""
         if self.patch:
             inputs = [self.name, self.written_by(), [(name, executable, project.digest(content))
                       for name, (content, executable) in self.patch.files.items()],

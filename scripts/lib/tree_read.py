@@ -34,7 +34,7 @@ class Commit:
 
 
 class Tree:
-    """The commits of the tree by topic, and what is the base's and what is ours in them."""
+    """The commits of a tree by topic, divided into changes to the base's files and whole files."""
 
     def __init__(self, source, git, new_topic):
         self.source, self.git = source, git
@@ -104,7 +104,7 @@ class Tree:
         return re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+( \d+)?\n", "", diff, flags=re.M)
 
     def is_as_made(self, commit, hunks):
-        """Whether a commit says and does to the base's files what scripts/tree made of its patch file."""
+        """Whether a commit has the same message and hunks as when scripts/tree made it from its patch file."""
         made = self.made.get(commit.path)
         if not made or not commit.says_the_same(made):
             return False
@@ -112,7 +112,7 @@ class Tree:
             self.hunks(made, [path for path in made.changes if path in self.stock]))
 
     def outputs(self, topic, tell):
-        """{project path: (content, executable)} of one topic."""
+        """Returns {path in the project: (content, executable)} for the files of one topic."""
         files, patches, brought = {}, [], set()
         backports = {}
         for patch in map(patches_of.read, self.source.backports()):
@@ -121,7 +121,7 @@ class Tree:
         for commit in self.topics[topic]:
             brings = []
             for path, kind in commit.changes.items():
-                # what a later commit changes in a whole file, or that it removes it, shows in HEAD
+                # the content is taken from HEAD: later commits may have changed or removed the file
                 if path not in self.stock and kind == "A" and path not in brought:
                     content = self.content(path, backports.get(path))
                     if content is not None:
@@ -140,7 +140,7 @@ class Tree:
             old = patches_of.read(patch.old) if patch.old and project.read_bytes(patch.old) is not None else None
             if old and sorted(old.brings) == sorted(patch.brings):
                 patch.brings = old.brings
-            # a patch file may have another context than git gives; what has not changed stays as it is
+            # git may give the hunks more or less context: a patch that has not changed keeps its text
             same = old and old.author and old.date and (
                 patch.same_as(old) or patch.untouched and patch.brings == old.brings)
             text = project.read_bytes(patch.old) if same else patch.format().encode()
@@ -153,7 +153,7 @@ class Tree:
         return files
 
     def number(self, topic, patches, tell):
-        """Name the patches so that their numbers ascend; what can keep its name does."""
+        """Give names to new patches, and new numbers to patches whose numbers do not ascend."""
         folder, last = os.path.dirname(self.source.series_file(topic)), 0
         for patch in patches:
             patch.old = patch.path

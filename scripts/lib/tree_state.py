@@ -36,7 +36,7 @@ def check_ours(tree):
 
 
 def take_over(git):
-    """A tree whose state is a file, as scripts/tree once wrote it, gets refs."""
+    """Convert a tree of an older scripts/tree, which kept its state in a file, to refs."""
     path = os.path.join(git.git_dir, "series-state.json")
     if os.path.exists(path) and not git.ref(MADE):
         with open(path, encoding="utf-8") as handle:
@@ -47,7 +47,7 @@ def take_over(git):
 
 
 def remove_assembled(tree):
-    """QEMU's source as it was once put together, without git: nothing in it is anybody's work."""
+    """Remove a QEMU source that an older script assembled without git; such a source has no work in it."""
     if os.path.exists(os.path.join(tree, ".src-ready")) and not os.path.exists(os.path.join(tree, ".git")):
         shutil.rmtree(tree)
 
@@ -93,7 +93,7 @@ def in_progress(tree):
 
 
 def finish_interrupted(git):
-    """An earlier run was stopped while it changed files: bring them all to where it was to go."""
+    """Complete an update of the tree that was interrupted while it changed files."""
     if not git.ref(WANTED):
         return
     index_lock = os.path.join(git.git_dir, "index.lock")
@@ -105,14 +105,14 @@ def finish_interrupted(git):
 
 
 def uncommitted(tree):
-    """The first path that has changes, or is new, and is in no commit; None if all is committed."""
+    """Returns the first path with changes that are not committed, None if there is none."""
     git = git_of(tree)
     status = git.text("status", "--porcelain", "-z").split("\0")[0]
     return status[3:] if status else new_file(git, tree)
 
 
 def new_file(git, tree):
-    """A new file that git status does not show.
+    """Returns a new file that git status does not show, None if there is none.
 
     Debian's .gitignore ends in a pattern that ignores everything, so look with
     the rest of it, and leave out what a folder's own .gitignore knows of.
