@@ -110,10 +110,11 @@ class Run:
             line, self.said = self.said.split(b"\n", 1)
             words = line.decode(errors="replace").split()
             if words == ["ready"]:
-                # a second kernel in the same guest counts its bytes anew
-                for name in self.outputs:
-                    self.pass_on(name, socket.MSG_DONTWAIT)
-                self.arrived = dict.fromkeys(self.outputs, 0)
+                if self.ready:
+                    # a second kernel in the same guest counts its own bytes
+                    for name in self.outputs:
+                        self.pass_on(name, drain=True)
+                    self.arrived = dict.fromkeys(self.outputs, 0)
                 self.ready = True
             elif words == ["alive"]:
                 self.alive = True
@@ -122,11 +123,11 @@ class Run:
                 self.announced = dict(zip(self.outputs, map(int, words[2:])))
                 self.deadline = time.monotonic() + GRACE
 
-    def pass_on(self, name, flags=0):
-        """Write what has arrived of an output; False if the emulator has closed the port."""
+    def pass_on(self, name, drain=False):
+        """Write what has arrived of an output, all of it if told to drain; False at its end."""
         while True:
             try:
-                data = self.machine.ports[name].recv(65536, flags)
+                data = self.machine.ports[name].recv(65536, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return True
             began = time.monotonic()
@@ -135,7 +136,7 @@ class Run:
             # a slow reader takes its own time, not the command's
             self.deadline += time.monotonic() - began
             self.arrived[name] += len(data)
-            if not data or not flags:
+            if not data or not drain:
                 return bool(data)
 
     def follow(self):
