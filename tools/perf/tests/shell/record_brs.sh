@@ -54,6 +54,20 @@ records() {
 	say $bad "$name"
 }
 
+# silent NAME PATTERN: what the last command printed does not have the pattern
+silent() {
+	say "$(grep -c -m1 -E -e "$2" "$dir/out")" "$1"
+}
+
+# warns NAME PATTERN OPTIONS... -- PROGRAM...: the command works, and warns so
+warns() {
+	local name=$1 pattern=$2 bad=0
+	shift 2
+	perf record -o "$dir/data" "$@" > "$dir/out" 2>&1 || bad=1
+	grep -q -E "WARNING: $pattern" "$dir/out" || bad=1
+	say $bad "$name"
+}
+
 # has NAME PATTERN COMMAND...: what the command prints has the pattern
 has() {
 	local name=$1 pattern=$2 bad=0
@@ -89,12 +103,40 @@ refused t2_call_stack "cannot record call stacks" --call-graph lbr -e branch-brs
 refused t2_transaction "knows no transactions" -j any,in_tx -e branch-brs -c 20011
 refused t2_other_pmu "Only events of the CPU's core PMU" -b -e cpu-clock -c 20011
 refused t2_group "has one counter" -b -e '{branch-brs,branch-brs}' -c 20011
+refused t2_precise_cycles "Drop the 'p' modifier, and give a fixed period with -c" -b -e cycles:pp
+silent t2_precise_cycles_no_frequency "-F|frequency\."
+refused t2_frequency_names_the_event "Use '-e branch-brs -c [0-9]+'" -b -e cycles
+refused t2_filter_hv "not of a hypervisor" -j any,hv -e branch-brs -c 20011
+refused t2_filter_hv_alone "not of a hypervisor" -j hv -e branch-brs -c 20011
+refused t2_modifier_h "Use the modifier u or k" -b -e branch-brs:h -c 20011
+
+# a group of more events than there are counters, the last of them with a stack:
+# not the fault of that event
+six=cycles,instructions,cycles,instructions,cycles,instructions
+refused t2_full_group "not enough counters for this group" \
+	-e "{$six,cpu/cycles,branch_type=any,period=20011/}"
+silent t2_full_group_blames_no_event "one event only"
+
+# members that only count
+records t2_counting_member -b -c 20011 -e '{branch-brs,cycles}:S'
+has t2_counting_member_has_no_stack "cycles: .* sample_type: [^,]*READ" perf evlist -v -i "$dir/data"
+say "$(grep "^cycles:" "$dir/out" | grep -c BRANCH_STACK)" t2_counting_member_has_no_stack_2
+has t2_counting_member_counts "cycles" perf report -i "$dir/data" --stdio
+records t2_stack_of_the_leader -e '{cpu/branch-brs,branch_type=any,period=20011/,cycles}:S'
 
 # T3: a plain -b
 records t3_plain_b -b
 has t3_plain_b_event "branch-brs" perf evlist -i "$dir/data"
 has t3_plain_b_period "250007" perf evlist -v -i "$dir/data"
 records t3_filter -j any,u
+records t3_filter_by_privilege_alone -j u
+has t3_filter_by_privilege_alone_is_kept "branch_sample_type: (ANY\|USER|USER\|ANY)" \
+	perf evlist -v -i "$dir/data"
+if [ "$(id -u)" -eq 0 ]
+then
+	# ends by itself as there is nobody at the keyboard
+	has t3_top "\[250007 branch-brs\]" timeout 60 perf top --stdio -b -d 1 < /dev/null
+fi
 perf record -b -o "$dir/data" -- true > "$dir/out" 2>&1 || true
 say "$(grep -c "recording branch-brs every 250007" "$dir/out" | tr 01 10)" t3_says_so
 records t3_keeps_the_period -b -c 30011
@@ -135,6 +177,54 @@ say "$(grep -c -m1 "brstack_bar" "$dir/out" | tr 01 10)" t5_filter_keeps_its_own
 bysym=$(report --sort symbol_from,symbol_to 2> /dev/null | grep -c '%' || true)
 byaddr=$(report --sort addr_from,addr_to 2> /dev/null | grep -c '%' || true)
 say "$((byaddr <= bysym))" t5_more_rows_than_symbols
+
+# T7: what a recording has lost, and what has nothing lost
+warns t7_period_too_long "branch-brs:u: no samples, the event happened [0-9]+ times only" \
+	-b -e branch-brs:u -c 1000000007 -- perf test -w brstack
+warns t7_shared "cycles:u: counted for [0-9]+% of its time only" \
+	-b -e branch-brs:u -e cycles:u -c 200003 -- perf test -w brstack
+warns t7_throttled "branch-brs:u: throttled [0-9]+ times, for [0-9]+% of its time, at least [0-9]+ samples" \
+	-b -e branch-brs:u -c 101 -- perf test -w brstack
+say "$(grep -c "perf_event_max_sample_rate" "$dir/out" | tr 01 10)" t7_throttled_what_to_change
+perf record -b -e branch-brs:u -c 2000003 -o "$dir/data" -- perf test -w brstack > "$dir/out" 2>&1
+silent t7_nothing_lost "WARNING"
+if [ "$(id -u)" -eq 0 ]
+then
+	# a recording of the CPUs takes the one counter, until it is told to end
+	mkfifo "$dir/control" "$dir/ack"
+	perf record -a -b -e branch-brs -c 100000007 -o "$dir/other" -D -1 \
+		--control "fifo:$dir/control,$dir/ack" -- sleep 1000 > /dev/null 2>&1 &
+	other=$!
+	exec 3<> "$dir/control" 4<> "$dir/ack"
+	echo enable >&3
+	read -t 60 -r _ <&4 || true
+	warns t7_starved "branch-brs:u: never counted" \
+		-b -e branch-brs:u -c 20011 -- perf test -w brstack
+	say "$(grep -c "events of CPUs" "$dir/out" | tr 01 10)" t7_starved_says_by_whom
+	echo stop >&3
+	wait $other || true
+	exec 3>&- 4>&-
+fi
+
+# T8: what BRS does not know is left out
+perf record -b -c 2003 -e branch-brs:u -o "$dir/data" -- perf test -w brstack > "$dir/out" 2>&1
+has t8_report_default "Source Symbol +Target Symbol" report
+silent t8_report_no_cycles "Cycles"
+has t8_report_cycles_if_asked_for "Basic Block Cycles" report --sort symbol_from,cycles
+if command -v addr2line > /dev/null
+then
+	has t8_branch_history "brstack_foo" report --branch-history --no-children
+	silent t8_branch_history_no_prediction "predicted|cycles:"
+else
+	echo "t8_branch_history: skipped, there is no addr2line"
+fi
+if command -v objdump > /dev/null
+then
+	has t8_annotate "ret.*# -100.00%" perf annotate -i "$dir/data" --stdio -s brstack_foo
+	silent t8_annotate_no_prediction "p:[0-9]"
+else
+	echo "t8_annotate: skipped, there is no objdump"
+fi
 
 cleanup
 exit $err

@@ -6,8 +6,10 @@
  */
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 #include <linux/bits.h>
 #include <linux/kernel.h>
+#include "util/cloexec.h"
 #include "util/debug.h"
 #include "util/evlist.h"
 #include "util/evsel.h"
@@ -15,11 +17,14 @@
 #include "util/pmu.h"
 #include "util/pmus.h"
 #include "util/record.h"
+#include "util/sample-loss.h"
+#include "perf-sys.h"
 #include "amd-brs.h"
 #include "cpuid.h"
 #include "env.h"
 
 #define BRS_EVENT		"branch-brs"
+#define BRS_EVENT_CODE		0xc4
 #define BRS_DEPTH		16
 
 /*
@@ -122,40 +127,92 @@ const char *arch_record__branch_event(struct record_opts *opts, bool user_only)
 	return user_only ? BRS_EVENT ":u" : BRS_EVENT;
 }
 
+static bool has_branch_stack(const struct evsel *evsel)
+{
+	return evsel->core.attr.sample_type & PERF_SAMPLE_BRANCH_STACK;
+}
+
+/**
+ * amd_brs__config - complete the attributes of an event
+ * @attr: the attributes
+ *
+ * All events with branch stacks share one counter: have the kernel say for how
+ * long an event had it.
+ */
+void amd_brs__config(struct perf_event_attr *attr)
+{
+	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK && amd_brs__usable())
+		attr->read_format |= PERF_FORMAT_TOTAL_TIME_ENABLED |
+				     PERF_FORMAT_TOTAL_TIME_RUNNING;
+}
+
+const char *arch_evsel__sharing_hint(struct evsel *evsel)
+{
+	if (!has_branch_stack(evsel) || !amd_brs__usable())
+		return NULL;
+	return "Branch sampling (BRS) has one counter, and events of CPUs (-a, -C) come before those of tasks. Record one event with branches at a time.";
+}
+
 static bool other_member_has_stack(struct evsel *evsel)
 {
 	struct evsel *member;
 
 	for_each_group_evsel(member, evsel__leader(evsel)) {
-		if (member != evsel &&
-		    member->core.attr.sample_type & PERF_SAMPLE_BRANCH_STACK)
+		if (member != evsel && has_branch_stack(member))
 			return true;
 	}
 	return false;
 }
 
-/**
- * amd_brs__open_strerror - say why the kernel refused a branch stack
- * @evsel: the event that it refused with EINVAL or EOPNOTSUPP
- * @msg: where the message goes
- * @size: its room
- *
- * Returns the length of the message, 0 if BRS had no part in it.
- */
-int amd_brs__open_strerror(struct evsel *evsel, char *msg, size_t size)
+/* Whether the kernel takes an event, if it is of this process and disabled. */
+static bool kernel_takes(struct perf_event_attr attr)
+{
+	int fd;
+
+	attr.disabled = 1;
+	attr.enable_on_exec = 0;
+	fd = sys_perf_event_open(&attr, 0, -1, -1, perf_event_open_cloexec_flag());
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+/* The attributes of a user event of the core PMU that samples, and no more. */
+static struct perf_event_attr plain_event(u32 type, u64 config)
+{
+	return (struct perf_event_attr) {
+		.size		= sizeof(struct perf_event_attr),
+		.type		= type,
+		.config		= config,
+		.sample_period	= BRS_DEFAULT_PERIOD,
+		.exclude_kernel	= 1,
+		.exclude_hv	= 1,
+	};
+}
+
+static bool kernel_records(struct perf_event_attr attr, u64 kind)
+{
+	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | kind;
+	return kernel_takes(attr);
+}
+
+/* What any kernel with BRS refuses of an event on its own. */
+static int refused_by_rule(struct evsel *evsel, char *msg, size_t size)
 {
 	const u64 no_such_filter = PERF_SAMPLE_BRANCH_ABORT_TX | PERF_SAMPLE_BRANCH_IN_TX |
 				   PERF_SAMPLE_BRANCH_NO_TX | PERF_SAMPLE_BRANCH_COUNTERS;
-	const u64 not_a_filter = PERF_SAMPLE_BRANCH_PLM_ALL | PERF_SAMPLE_BRANCH_ANY;
 	struct perf_event_attr *attr = &evsel->core.attr;
+	u64 levels = attr->branch_sample_type & PERF_SAMPLE_BRANCH_PLM_ALL;
 	struct perf_pmu *pmu = evsel__find_pmu(evsel);
 	const char *name = evsel__name(evsel);
+	bool is_brs = strstr(name, BRS_EVENT);
 
-	if (!(attr->sample_type & PERF_SAMPLE_BRANCH_STACK))
-		return 0;
-	if (!amd_brs__usable())
-		return cpu_has_lbr_v2() ? 0 : amd_brs__missing_strerror(msg, size);
-
+	if (attr->precise_ip && !evsel->precise_max)
+		return scnprintf(msg, size,
+	"%s: Branch sampling (BRS) cannot be combined with a precise event. Drop the 'p' modifier%s.",
+				 name, attr->freq ? ", and give a fixed period with -c" : "");
 	if (pmu && !pmu->is_core)
 		return scnprintf(msg, size,
 	"%s: Only events of the CPU's core PMU can have branch stacks. Use '-e " BRS_EVENT "'.",
@@ -168,13 +225,21 @@ int amd_brs__open_strerror(struct evsel *evsel, char *msg, size_t size)
 		return scnprintf(msg, size,
 	"%s: Branch sampling (BRS) knows no transactions and no event counts of branches. Drop in_tx, no_tx, abort_tx and counter from the branch filter.",
 				 name);
+	if (levels == PERF_SAMPLE_BRANCH_HV)
+		return scnprintf(msg, size,
+	"%s: Branch sampling (BRS) records branches of user and kernel, not of a hypervisor. Use u or k instead of hv in the branch filter.",
+				 name);
+	if (!levels && attr->exclude_user && attr->exclude_kernel)
+		return scnprintf(msg, size,
+	"%s: Branch sampling (BRS) records branches of user and kernel, not of a hypervisor. Use the modifier u or k.",
+				 name);
 	if (attr->freq)
 		return scnprintf(msg, size,
-	"%s: Branch sampling (BRS) needs a fixed period, not a frequency. Use a count, like '-c %d', instead of -F.",
-				 name, BRS_DEFAULT_PERIOD);
+	"%s: Branch sampling (BRS) needs a fixed period, not a frequency. Use '%s-c %d'.",
+				 name, is_brs ? "" : "-e " BRS_EVENT " ", BRS_DEFAULT_PERIOD);
 	if (!attr->sample_period)
 		return scnprintf(msg, size,
-	"%s: Branch sampling (BRS) needs an event that samples. Give it a period with -c.",
+	"%s: Branch sampling (BRS) needs an event that samples, and this one counts only. Give it a period with -c, or take the branch options away from it.",
 				 name);
 	if (attr->sample_period <= BRS_DEPTH)
 		return scnprintf(msg, size,
@@ -184,21 +249,78 @@ int amd_brs__open_strerror(struct evsel *evsel, char *msg, size_t size)
 		return scnprintf(msg, size,
 	"%s: The period %llu has more than 63 bits. Use a smaller count with -c.",
 				 name, attr->sample_period);
-	if (attr->precise_ip && !evsel->precise_max)
-		return scnprintf(msg, size,
-	"%s: Branch sampling (BRS) cannot be combined with a precise event. Drop the 'p' modifier.",
-				 name);
-	if (other_member_has_stack(evsel))
-		return scnprintf(msg, size,
-	"%s: Branch sampling (BRS) has one counter. Take the events with branch stacks out of the group.",
-				 name);
-	if (attr->branch_sample_type & ~not_a_filter)
+	return 0;
+}
+
+/*
+ * What some kernels refuse and others do not.  The driver of Linux 5.19 to
+ * 6.12 takes one event and no branch types.  Ask the kernel instead of
+ * guessing which it is.
+ */
+static int refused_by_this_kernel(struct evsel *evsel, char *msg, size_t size)
+{
+	const u64 not_a_kind = PERF_SAMPLE_BRANCH_PLM_ALL | PERF_SAMPLE_BRANCH_ANY;
+	struct perf_event_attr *attr = &evsel->core.attr;
+	struct perf_event_attr brs = plain_event(PERF_TYPE_RAW, BRS_EVENT_CODE);
+	struct perf_event_attr other = plain_event(attr->type, attr->config);
+	u64 kind = attr->branch_sample_type & ~not_a_kind;
+
+	if (!kernel_records(brs, PERF_SAMPLE_BRANCH_ANY))
+		return 0;
+	if (kind && !kernel_records(brs, kind))
 		return scnprintf(msg, size,
 	"%s: This kernel does not select branches by type. Use 'any', alone or with u or k, as branch filter.",
-				 name);
-	if (!strstr(name, BRS_EVENT))
+				 evsel__name(evsel));
+	if (kernel_takes(other) && !kernel_records(other, PERF_SAMPLE_BRANCH_ANY))
 		return scnprintf(msg, size,
 	"%s: This kernel records branches with one event only. Use '-e " BRS_EVENT "'.",
-				 name);
+				 evsel__name(evsel));
 	return 0;
+}
+
+/* What a group makes impossible, as BRS leaves no choice of counters. */
+static int refused_in_group(struct evsel *evsel, char *msg, size_t size)
+{
+	bool other_has_stack = other_member_has_stack(evsel);
+
+	if (evsel__leader(evsel)->core.nr_members < 2 ||
+	    !(has_branch_stack(evsel) || other_has_stack))
+		return 0;
+	if (has_branch_stack(evsel) && other_has_stack)
+		return scnprintf(msg, size,
+	"%s: Branch sampling (BRS) has one counter. Take the events with branch stacks out of the group, or let one of them lead and the others count ('{...}:S').",
+				 evsel__name(evsel));
+	if (kernel_takes(evsel->core.attr))
+		return scnprintf(msg, size,
+	"%s: There are not enough counters for this group, whose event with branch stacks takes the one counter of branch sampling (BRS). Take events out of the group.",
+				 evsel__name(evsel));
+	return 0;
+}
+
+/**
+ * amd_brs__open_strerror - say why the kernel refused a branch stack
+ * @evsel: the event that it refused with EINVAL or EOPNOTSUPP
+ * @msg: where the message goes
+ * @size: its room
+ *
+ * Returns the length of the message, 0 if BRS had no part in it or the reason
+ * is not known.
+ */
+int amd_brs__open_strerror(struct evsel *evsel, char *msg, size_t size)
+{
+	int ret = 0;
+
+	if (!amd_brs__usable()) {
+		if (!has_branch_stack(evsel) || cpu_has_lbr_v2())
+			return 0;
+		return amd_brs__missing_strerror(msg, size);
+	}
+
+	if (has_branch_stack(evsel))
+		ret = refused_by_rule(evsel, msg, size);
+	if (!ret)
+		ret = refused_in_group(evsel, msg, size);
+	if (!ret && has_branch_stack(evsel))
+		ret = refused_by_this_kernel(evsel, msg, size);
+	return ret;
 }

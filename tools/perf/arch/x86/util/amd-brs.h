@@ -6,8 +6,10 @@
 #include <stddef.h>
 
 struct evsel;
+struct perf_event_attr;
 
 bool amd_brs__usable(void);
+void amd_brs__config(struct perf_event_attr *attr);
 int amd_brs__open_strerror(struct evsel *evsel, char *msg, size_t size);
 int amd_brs__missing_strerror(char *msg, size_t size);
 
