@@ -33,6 +33,11 @@ check:
 bench:
 	@$S/bench
 
+## fdo: optimize a program with branch samples and count what it gains
+.PHONY: fdo
+fdo:
+	@$S/fdo
+
 ## kernels: our kernels, build/powerpc/vmlinux and build/x86/bzImage
 .PHONY: kernels
 kernels:
