@@ -7,7 +7,6 @@
  *
  * The output depends on every result, so that a wrong build shows.
  */
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,23 +17,23 @@
 #define CODE		256
 
 enum word { END, NUMBER, NAME, OPERATOR, OPEN, CLOSE, STRANGE };
-enum op { PUSH, LOAD, ADD, SUB, MUL, DIV, MOD, AND, OR, XOR, SHL, SHR, NEG, HALT };
+enum operation { PUSH, LOAD, ADD, SUB, MUL, DIV, MOD, AND, OR, XOR, SHL, SHR, NEG, HALT };
 
 struct insn {
-	enum op op;
-	uint32_t arg;
+	enum operation op;
+	unsigned int arg;
 };
 
 struct variable {
 	char name[12];
-	uint32_t value;
+	unsigned int value;
 };
 
 static struct variable variables[NAMES];
 static unsigned int nr_variables, errors, overflows, divisions_by_zero;
-static uint32_t checksum = 2166136261u;
+static unsigned int checksum = 2166136261u;
 
-static void note(uint32_t value)
+static void note(unsigned int value)
 {
 	checksum = (checksum ^ value) * 16777619u;
 }
@@ -44,7 +43,7 @@ static void note(uint32_t value)
 struct scanner {
 	const char *at;
 	enum word word;
-	uint32_t value;
+	unsigned int value;
 	char name[12];
 };
 
@@ -123,7 +122,7 @@ static struct variable *find(const char *name)
 		errors++;
 		return &variables[0];
 	}
-	strcpy(variables[nr_variables].name, name);
+	memcpy(variables[nr_variables].name, name, sizeof(variables[0].name));
 	variables[nr_variables].value = nr_variables * 7919;
 	return &variables[nr_variables++];
 }
@@ -136,7 +135,7 @@ struct translator {
 	unsigned int nr;
 };
 
-static void emit(struct translator *t, enum op op, uint32_t arg)
+static void emit(struct translator *t, enum operation op, unsigned int arg)
 {
 	if (t->nr >= CODE - 1) {
 		errors++;
@@ -147,15 +146,21 @@ static void emit(struct translator *t, enum op op, uint32_t arg)
 	t->nr++;
 }
 
-static int strength(uint32_t operator)
+static int strength(unsigned int operator)
 {
 	switch (operator) {
-	case '|': return 1;
-	case '^': return 2;
-	case '&': return 3;
-	case '<': case '>': return 4;
-	case '+': case '-': return 5;
-	default: return 6;
+	case '|':
+		return 1;
+	case '^':
+		return 2;
+	case '&':
+		return 3;
+	case '<': case '>':
+		return 4;
+	case '+': case '-':
+		return 5;
+	default:
+		return 6;
 	}
 }
 
@@ -196,30 +201,50 @@ static void translate(struct translator *t, int least)
 
 	translate_one(t);
 	while (s->word == OPERATOR && strength(s->value) > least) {
-		uint32_t operator = s->value;
+		unsigned int operator = s->value;
 
 		scan(s);
 		translate(t, strength(operator));
 		switch (operator) {
-		case '%': emit(t, MOD, 0); break;
-		case '/': emit(t, DIV, 0); break;
-		case '<': emit(t, SHL, 0); break;
-		case '>': emit(t, SHR, 0); break;
-		case '|': emit(t, OR, 0); break;
-		case '&': emit(t, AND, 0); break;
-		case '^': emit(t, XOR, 0); break;
-		case '*': emit(t, MUL, 0); break;
-		case '-': emit(t, SUB, 0); break;
-		default: emit(t, ADD, 0); break;
+		case '%':
+			emit(t, MOD, 0);
+			break;
+		case '/':
+			emit(t, DIV, 0);
+			break;
+		case '<':
+			emit(t, SHL, 0);
+			break;
+		case '>':
+			emit(t, SHR, 0);
+			break;
+		case '|':
+			emit(t, OR, 0);
+			break;
+		case '&':
+			emit(t, AND, 0);
+			break;
+		case '^':
+			emit(t, XOR, 0);
+			break;
+		case '*':
+			emit(t, MUL, 0);
+			break;
+		case '-':
+			emit(t, SUB, 0);
+			break;
+		default:
+			emit(t, ADD, 0);
+			break;
 		}
 	}
 }
 
 /* The machine */
 
-static uint32_t run(const struct insn *insn)
+static unsigned int run(const struct insn *insn)
 {
-	uint32_t stack[STACK], *top = stack;
+	unsigned int stack[STACK], *top = stack;
 
 	for (;; insn++) {
 		if (top < stack || top >= stack + STACK - 1) {
@@ -279,7 +304,7 @@ static void line(const char *text)
 	struct translator t = { .code = code };
 	struct variable *result = NULL;
 	const char *is = strchr(text, '=');
-	uint32_t value;
+	unsigned int value;
 
 	if (is) {
 		t.scanner.at = text;
@@ -321,6 +346,7 @@ static const char *const program[] = {
 	"beta = (mu > 3) + lambda + 12",
 	"mu + lambda + kappa + iota + 5 + 6",
 	"alpha / (beta & 15) + 3 % 2",
+	NULL
 };
 
 int main(int argc, char **argv)
@@ -329,7 +355,7 @@ int main(int argc, char **argv)
 	unsigned int i, j;
 
 	for (i = 0; i < rounds; i++) {
-		for (j = 0; j < sizeof(program) / sizeof(program[0]); j++)
+		for (j = 0; program[j]; j++)
 			line(program[j]);
 		if (i % 64 == 63)
 			line("omega = $ + (alpha");

@@ -60,12 +60,14 @@ done
 perf=$(command -v "${PERF:-perf}") || die "there is no perf"
 for tool in clang llvm-profgen llvm-bolt perf2bolt
 do
-	[ -x "$bin/$tool" ] || die "there is no $bin/$tool: install clang-$LLVM llvm-$LLVM bolt-$LLVM"
+	[ -x "$bin/$tool" ] ||
+		die "there is no $bin/$tool: install clang-$LLVM llvm-$LLVM bolt-$LLVM"
 done
 
 mkdir -p "$dir/bin"
 cd "$dir"
-rm -f program program.* ./*.data
+# of an earlier run: nobody shall take it for the result of this one
+rm -f program.autofdo program.bolt program.autofdo.bolt program.prof table
 # llvm-profgen and perf2bolt run the perf that they find
 ln -sf "$perf" bin/perf
 PATH=$PWD/bin:$PATH
@@ -91,22 +93,22 @@ check() {
 	fi
 	nr=$(grep -c 0x samples) || die "$1 has no branches: record with perf record -b"
 	[ "$nr" -ge $MIN_SAMPLES ] ||
-		die "$1 has $nr samples with branches, $MIN_SAMPLES are needed, some thousands are good:" \
-		    "use a shorter period or let the program run for longer"
+		die "$1 has $nr samples with branches, $MIN_SAMPLES are needed and some" \
+		    "thousands are good: use a shorter period or let it run for longer"
 	echo "$1: $nr samples"
 }
 
 record() {
 	echo "perf record -b -e branch-brs:u -c $period -o $1 -- ./$2"
 	# shellcheck disable=SC2086
-	on_brs perf record -b -e branch-brs:u -c "$period" -o "$1" -- "./$2" $arguments > log 2>&1 ||
-		{ cat log >&2; die "perf record failed"; }
+	on_brs perf record -b -e branch-brs:u -c "$period" -o "$1" -- \
+		"./$2" $arguments > log 2>&1 || { cat log >&2; die "perf record failed"; }
 	check "$1" "$2"
 }
 
 autofdo() {
-	step "$bin/llvm-profgen" --binary="$2" --perfdata="$1" --output="$3"
-	[ -s "$3" ] || die "no profile could be made of $1"
+	step "$bin/llvm-profgen" --binary="$3" --perfdata="$1" --output="$2"
+	[ -s "$2" ] || die "no profile could be made of $1"
 }
 
 bolt() {
@@ -120,13 +122,14 @@ arguments=$*
 debug="-g -fdebug-info-for-profiling"
 # BOLT moves no function that has a jump table which it does not understand
 relocs="-fno-jump-tables -Wl,--emit-relocs"
-builds="program program.autofdo"
+first=program
+builds=
 
 if [ -n "$data" ]
 then
 	check "$data" "$binary"
-	cp "$binary" program
-	autofdo "$data" program program.prof
+	cmp -s "$binary" program || cp "$binary" program
+	autofdo "$data" program.prof program
 else
 	# shellcheck disable=SC2086
 	{ compile program $debug; compile program.relocs $debug $relocs; }
@@ -143,32 +146,33 @@ else
 	fi
 	record perf.data program
 	record relocs.data program.relocs
-	autofdo perf.data program program.prof
+	autofdo perf.data program.prof program
 	bolt relocs.data program.relocs program.bolt
 	# shellcheck disable=SC2086
 	compile program.autofdo.relocs $debug $relocs -fprofile-sample-use=program.prof
 	record autofdo.data program.autofdo.relocs
 	bolt autofdo.data program.autofdo.relocs program.autofdo.bolt
-	builds="program program.autofdo program.bolt program.autofdo.bolt"
+	builds="program.bolt program.autofdo.bolt"
 fi
 # shellcheck disable=SC2086
 compile program.autofdo $debug -fprofile-sample-use=program.prof
 
 # What has been gained, counted; all programs have to print the same
 cat > measure << END
-for build in $builds
+for build in $first program.autofdo $builds
 do
-	perf stat -x, -o \$build.count -e instructions:u,branch-brs:u -- ./\$build "\$@" > \$build.out || exit
+	perf stat -x, -o \$build.count -e instructions:u,branch-brs:u -- \\
+		./\$build "\$@" > \$build.out || exit
 done
 END
 # shellcheck disable=SC2086
 on_brs sh measure $arguments || die "not all programs run"
-for build in $builds
+for build in $first program.autofdo $builds
 do
 	cmp -s program.out "$build.out" || die "$build prints something else than program"
 done
 
-for build in $builds
+for build in $first program.autofdo $builds
 do
 	case $build in
 	program) title="$CFLAGS" ;;
@@ -179,8 +183,10 @@ do
 	sed -n 's/^\([0-9]*\),.*/\1/p' "$build.count" | tr '\n' ' '
 	echo "$title"
 done | awk '
-	BEGIN { printf "\n| %-16s | %12s | %14s |\n|%s|%s|%s|\n", "Build", "instructions", "taken branches",
-		"------------------", "--------------", "----------------" }
+	BEGIN {
+		printf "\n| %-16s | %12s | %14s |\n", "Build", "instructions", "taken branches"
+		print "|------------------|--------------|----------------|"
+	}
 	{
 		instructions = $1; taken = $2; $1 = $2 = ""; sub(/^ */, "")
 		if (NR == 1) { all = taken; change = "" }

@@ -4,7 +4,6 @@
  * kernel had not throttled it, if other events had not had its counter, or if
  * its period had not been longer than the program.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <api/fs/fs.h>
 #include <internal/xyarray.h>
@@ -27,15 +26,15 @@
 
 struct event_loss {
 	/* what the kernel says at the end; the two times are 0 if not asked for */
-	u64 count;
-	u64 enabled;
-	u64 running;
-	u64 lost;
+	unsigned long long count;
+	unsigned long long enabled;
+	unsigned long long running;
+	unsigned long long lost;
 	/* what was found in the file */
-	u64 samples;
-	u64 with_branches;
-	u64 throttles;
-	u64 throttled_time;
+	unsigned long long samples;
+	unsigned long long with_branches;
+	unsigned long long throttles;
+	unsigned long long throttled_time;
 };
 
 struct sample_loss {
@@ -220,7 +219,7 @@ static void warn_of_throttling(struct evsel *evsel, const struct event_loss *eve
 	}
 
 	sysctl__read_int("kernel/perf_event_max_sample_rate", &rate);
-	pr_warning("WARNING: %s: throttled %" PRIu64 " times", evsel__name(evsel), event->throttles);
+	pr_warning("WARNING: %s: throttled %llu times", evsel__name(evsel), event->throttles);
 	if (event->running)
 		pr_warning(", for %.0f%% of its time", stopped * 100.0 / event->running);
 	pr_warning("%s.\n"
@@ -236,10 +235,10 @@ static void warn_of_sharing(struct evsel *evsel, const struct event_loss *event)
 		return;
 
 	if (event->running)
-		pr_warning("WARNING: %s: counted for %.0f%% of its time only, because other events had its counter.\n",
+		pr_warning("WARNING: %s: counted for %.0f%% of its time only, others had its counter.\n",
 			   evsel__name(evsel), event->running * 100.0 / event->enabled);
 	else
-		pr_warning("WARNING: %s: never counted, because other events had its counter all the time.\n",
+		pr_warning("WARNING: %s: never counted, other events had its counter.\n",
 			   evsel__name(evsel));
 	pr_warning("%s\n", hint ?: "Record fewer events at a time.");
 }
@@ -248,7 +247,7 @@ static void warn_of_lost_samples(struct evsel *evsel, const struct event_loss *e
 {
 	if (!event->lost)
 		return;
-	pr_warning("WARNING: %s: %" PRIu64 " samples were lost, because they came faster than perf could write them.\n"
+	pr_warning("WARNING: %s: %llu samples were lost, perf could not write that fast.\n"
 		   "Use a longer period with -c, or a larger buffer with -m.\n",
 		   evsel__name(evsel), event->lost);
 }
@@ -261,7 +260,7 @@ static void warn_of_no_samples(struct evsel *evsel, const struct event_loss *eve
 		return;
 	if (event->samples) {
 		if (!event->with_branches)
-			pr_warning("WARNING: %s: none of the %" PRIu64 " samples has a branch, the branch filter has left none.\n"
+			pr_warning("WARNING: %s: %llu samples, all without branches.\n"
 				   "Use a wider filter with -j, or -b for all branches.\n",
 				   evsel__name(evsel), event->samples);
 		return;
@@ -274,11 +273,11 @@ static void warn_of_no_samples(struct evsel *evsel, const struct event_loss *eve
 		pr_warning("WARNING: %s: no samples, the event did not happen.\n",
 			   evsel__name(evsel));
 	else if (event->count < attr->sample_period)
-		pr_warning("WARNING: %s: no samples, the event happened %" PRIu64 " times only, and the period is %llu.\n"
+		pr_warning("WARNING: %s: no samples, %llu events are less than the period %llu.\n"
 			   "Use a shorter period with -c, or run the program for longer.\n",
 			   evsel__name(evsel), event->count, attr->sample_period);
 	else
-		pr_warning("WARNING: %s: no samples, though the event happened %" PRIu64 " times.\n",
+		pr_warning("WARNING: %s: no samples of %llu events.\n",
 			   evsel__name(evsel), event->count);
 }
 

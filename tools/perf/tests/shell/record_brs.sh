@@ -103,7 +103,8 @@ refused t2_call_stack "cannot record call stacks" --call-graph lbr -e branch-brs
 refused t2_transaction "knows no transactions" -j any,in_tx -e branch-brs -c 20011
 refused t2_other_pmu "Only events of the CPU's core PMU" -b -e cpu-clock -c 20011
 refused t2_group "has one counter" -b -e '{branch-brs,branch-brs}' -c 20011
-refused t2_precise_cycles "Drop the 'p' modifier, and give a fixed period with -c" -b -e cycles:pp
+refused t2_precise_cycles "Drop the 'p' modifier, and give a fixed period with -c" \
+	-b -e cycles:pp
 silent t2_precise_cycles_no_frequency "-F|frequency\."
 refused t2_frequency_names_the_event "Use '-e branch-brs -c [0-9]+'" -b -e cycles
 refused t2_filter_hv "not of a hypervisor" -j any,hv -e branch-brs -c 20011
@@ -119,7 +120,8 @@ silent t2_full_group_blames_no_event "one event only"
 
 # members that only count
 records t2_counting_member -b -c 20011 -e '{branch-brs,cycles}:S'
-has t2_counting_member_has_no_stack "cycles: .* sample_type: [^,]*READ" perf evlist -v -i "$dir/data"
+has t2_counting_member_has_no_stack "cycles: .* sample_type: [^,]*READ" \
+	perf evlist -v -i "$dir/data"
 say "$(grep "^cycles:" "$dir/out" | grep -c BRANCH_STACK)" t2_counting_member_has_no_stack_2
 has t2_counting_member_counts "cycles" perf report -i "$dir/data" --stdio
 records t2_stack_of_the_leader -e '{cpu/branch-brs,branch_type=any,period=20011/,cycles}:S'
@@ -179,11 +181,13 @@ byaddr=$(report --sort addr_from,addr_to 2> /dev/null | grep -c '%' || true)
 say "$((byaddr <= bysym))" t5_more_rows_than_symbols
 
 # T7: what a recording has lost, and what has nothing lost
-warns t7_period_too_long "branch-brs:u: no samples, the event happened [0-9]+ times only" \
+warns t7_period_too_long \
+	"branch-brs:u: no samples, [0-9]+ events are less than the period 1000000007" \
 	-b -e branch-brs:u -c 1000000007 -- perf test -w brstack
 warns t7_shared "cycles:u: counted for [0-9]+% of its time only" \
 	-b -e branch-brs:u -e cycles:u -c 200003 -- perf test -w brstack
-warns t7_throttled "branch-brs:u: throttled [0-9]+ times, for [0-9]+% of its time, at least [0-9]+ samples" \
+warns t7_throttled \
+	"branch-brs:u: throttled [0-9]+ times, for [0-9]+% of its time, at least [0-9]+ samples" \
 	-b -e branch-brs:u -c 101 -- perf test -w brstack
 say "$(grep -c "perf_event_max_sample_rate" "$dir/out" | tr 01 10)" t7_throttled_what_to_change
 perf record -b -e branch-brs:u -c 2000003 -o "$dir/data" -- perf test -w brstack > "$dir/out" 2>&1

@@ -150,7 +150,8 @@ const char *arch_evsel__sharing_hint(struct evsel *evsel)
 {
 	if (!has_branch_stack(evsel) || !amd_brs__usable())
 		return NULL;
-	return "Branch sampling (BRS) has one counter, and events of CPUs (-a, -C) come before those of tasks. Record one event with branches at a time.";
+	return "Branch sampling (BRS) has one counter, and events of CPUs (-a, -C) come first.\n"
+	       "Record one event with branches at a time.";
 }
 
 static bool other_member_has_stack(struct evsel *evsel)
