@@ -75,8 +75,9 @@ TEST(b4_two_events_take_turns)
 		brs_drain(&e1, &all1);
 		brs_drain(&e2, &all2);
 	}
-	brs_stop(&e1);
+	/* the second event is enabled only while the first event is */
 	brs_stop(&e2);
+	brs_stop(&e1);
 	t1 = read_times(e1.fd);
 	t2 = read_times(e2.fd);
 	TH_LOG("%lu and %lu samples, %lu and %lu exact, %lu and %lu wrong",
