@@ -35,8 +35,10 @@ class Guest:
     def __init__(self, args, folder):
         self.console, self.stats, self.words = (os.path.join(folder, name) for name in KEPT)
         initrd = os.path.join(folder, "initramfs.cpio")
-        guest.initramfs(args.arch, initrd, args.add, args.command, listening=True)
         command = guest.emulator_command(args, initrd)
+        # in deterministic mode nothing may come from outside, at a time of its own
+        self.listening = "-icount" not in command
+        guest.initramfs(args.arch, initrd, args.add, args.command, self.listening)
         if self.has_statistics(command[0]):
             command += ["-object", f"pmu-stats,id=pmu-stats,path={self.stats.replace(',', ',,')}"]
         # without ioeventfd the CPU's own thread serves the ports, which deterministic mode needs
@@ -89,7 +91,8 @@ class Run:
 
     A command's last output may still be in the guest when the command has ended.
     So the guest tells how many bytes there are in all, and powers off when it is
-    told that they have arrived.
+    told that they have arrived.  A guest in deterministic mode powers off at once,
+    and what is missing then is an error.
     """
 
     def __init__(self, machine, timeout):
@@ -159,7 +162,7 @@ class Run:
                         selector.unregister(key.fileobj)
                 if self.alive and self.status is None:
                     return
-                if self.complete() and not self.dismissed:
+                if self.machine.listening and self.complete() and not self.dismissed:
                     self.dismissed = True
                     self.machine.ports["control"].sendall(b"off\n")
                     self.deadline = time.monotonic() + GRACE
