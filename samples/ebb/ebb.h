@@ -220,8 +220,9 @@ static inline void ebb_rearm(void)
 {
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
 	ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_PMEO);
-	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_PMAE);
+	/* PME first: an alert that finds PME clear might not become an exception later */
 	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
+	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_PMAE);
 }
 
 /* Let EBBs happen in this thread, and go to @handler. */

@@ -80,10 +80,21 @@ static void ebb_write_bescr(struct thread_struct *t, unsigned long bescr)
 }
 
 /*
+ * Is an EBB event on the PMU?  It is then an event of the current task.  Looks at
+ * the register only for a task that has events at all: in a guest of KVM that does
+ * not use the PMU, reading MMCR0 is an exit to the hypervisor.
+ */
+static bool ebb_on_pmu(void)
+{
+	return ebb_pmu && current->perf_event_ctxp &&
+	       (mfspr(SPRN_MMCR0) & MMCR0_EBE);
+}
+
+/*
  * Clear what a user of EBB can read and the thread_struct does not keep: the
  * BHRB and the counters, but for those in @keep, of which bit n is PMCn.
  */
-static void ebb_clear_counters(unsigned int keep)
+static void ebb_clear_unsaved(unsigned int keep)
 {
 	if (!(keep & BIT(1)))
 		mtspr(SPRN_PMC1, 0);
@@ -105,7 +116,8 @@ static void ebb_clear_counters(unsigned int keep)
  *
  * For KVM, after a guest has used the registers.
  *
- * Context: preemption disabled, after ebb_save_registers() of the thread.
+ * Context: preemption disabled.  If the thread uses EBB, its registers must have
+ * been saved; the copies of any other thread are zero.
  */
 void ebb_reload_registers(void)
 {
@@ -161,8 +173,9 @@ void ebb_init_thread(struct thread_struct *t)
  * ebb_flush_thread() - a new program starts without EBB
  *
  * An EBB event whose file descriptor survives the exec stays on the PMU, but
- * is disarmed and has nothing of the old program in it: no EBB occurs before
- * the new program has used the facility, named a handler and armed the PMU.
+ * is disarmed and has nothing of the old program in it.  An event that has not
+ * been on the PMU yet is armed when it comes there.  In either case no EBB
+ * occurs before the new program has used the facility and named a handler.
  * The counter of an event that is off the PMU at the moment is dealt with when
  * the event returns, see ebb_saved_count().
  *
@@ -181,10 +194,10 @@ void ebb_flush_thread(void)
 	local_irq_save(flags);
 
 	/* Stopping the PMU moves the user's part of it to the thread_struct. */
-	on_pmu = ebb_pmu && (mfspr(SPRN_MMCR0) & MMCR0_EBE);
+	on_pmu = ebb_on_pmu();
 	if (on_pmu) {
 		perf_pmu_disable(ebb_pmu);
-		ebb_clear_counters(0);
+		ebb_clear_unsaved(0);
 	}
 
 	ebb_forget_pmu(t);
@@ -218,7 +231,7 @@ void ebb_sync_thread(struct task_struct *task)
 	if (ebb_in_use(&task->thread))
 		ebb_save_registers(&task->thread);
 
-	if (ebb_pmu && (mfspr(SPRN_MMCR0) & MMCR0_EBE)) {
+	if (ebb_on_pmu()) {
 		perf_pmu_disable(ebb_pmu);
 		perf_pmu_enable(ebb_pmu);
 	}
@@ -432,6 +445,7 @@ void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel)
 	if (ebb_pmu_is_v31) {
 		t->mmcr3 = mfspr(SPRN_MMCR3);
 		t->mmcr3_mask = ebb_mmcr3_mask(kernel->mmcr3, t->mmcr3);
+		mtspr(SPRN_MMCR3, 0);
 		t->sier2 = mfspr(SPRN_SIER2);
 		t->sier3 = mfspr(SPRN_SIER3);
 		mtspr(SPRN_SIER2, 0);
@@ -456,8 +470,9 @@ void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel)
  * not if it goes by a change of them.
  *
  * Context: the PMU is stopped, interrupts disabled, before ebb_resume().
- * Return: true if an alert waits in MMCR0[PMAO] for the thread to set
- * BESCR[PME], on a processor that then needs pmao_restore_workaround().
+ * Return: true if an alert waits in MMCR0[PMAO] for the thread to set BESCR[PME]
+ * or to clear BESCR[PMEO], on a processor that then needs
+ * pmao_restore_workaround().
  */
 bool ebb_prepare(const struct perf_event *event, bool overflown)
 {
@@ -481,9 +496,7 @@ bool ebb_prepare(const struct perf_event *event, bool overflown)
 
 	if (ebb_in_use(t)) {
 		bescr = mfspr(SPRN_BESCR);
-		if (bescr & BESCR_PMEO)
-			return false;
-		if (bescr & BESCR_PME) {
+		if ((bescr & (BESCR_PME | BESCR_PMEO)) == BESCR_PME) {
 			ebb_write_bescr(t, (bescr & ~BESCR_PME) | BESCR_PMEO);
 			return false;
 		}
@@ -518,10 +531,10 @@ unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *eve
 		kernel->mmcr0 |= EBB_MMCR0;
 		for (i = 0; i < n; i++)
 			counters |= BIT(events[i]->hw.idx);
-		ebb_clear_counters(counters);
+		ebb_clear_unsaved(counters);
 	}
 
-	/* The user's bits freeze as the kernel's do: a PMC counts without either. */
+	/* A PMC is frozen if the kernel or the user has set its bit. */
 	mtspr(SPRN_MMCR2, kernel->mmcr2 | t->mmcr2);
 	mtspr(SPRN_SIAR, t->siar);
 	mtspr(SPRN_SDAR, t->sdar);
