@@ -70,10 +70,7 @@ static DECLARE_DELAYED_WORK(perf_idle_work, perf_idle_work_fn);
  */
 void perf_idle_get(void)
 {
-	/* Not only for the first event: the hooks have to be there on return */
-	if (atomic_inc_return(&perf_idle_users) > 1 &&
-	    static_key_enabled(&perf_idle_key))
-		return;
+	atomic_inc(&perf_idle_users);
 
 	/*
 	 * Events are created with the mutex of a CPU's context held, which CPU

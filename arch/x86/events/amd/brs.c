@@ -118,7 +118,7 @@
 #define BRS_FALLBACK		64
 
 /**
- * enum brs_state - what the driver has made of BRS and its counter on one CPU
+ * enum brs_state - state that BRS and its counter are meant to be in on one CPU
  * @BRS_OFF:		both are off
  * @BRS_STOPPING:	both are about to be turned off, or are off
  * @BRS_ON:		both are on, but for an NMI or an idle CPU
@@ -205,7 +205,7 @@ static __always_inline void brs_stop(struct brs_cpu *brs)
 	brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
 }
 
-/* Mark the buffer as not full; as empty if only parts of it have come lately */
+/* Mark the buffer as not full, and as empty in fallback, where parts are read */
 static __always_inline void brs_arm(struct brs_cpu *brs)
 {
 	int i = brs->failed < BRS_FALLBACK ? BRS_DEPTH - 1 : 0;
@@ -395,8 +395,8 @@ static bool brs_of_nmi(const struct brs_cpu *brs,
 /*
  * Read the buffer into @br, newest branch first, as far as hardware has written
  * it.
- * Return: the number of branches, 0 if one of a full buffer belongs to an NMI.
- * Branches of an NMI are left out of a buffer that is not full.
+ * Return: the number of branches, 0 if a branch belongs to an NMI. In fallback
+ * the branches before those of the NMI are returned.
  */
 static unsigned int brs_read(const struct brs_cpu *brs,
 			     struct perf_branch_entry *br)
@@ -421,8 +421,10 @@ static unsigned int brs_read(const struct brs_cpu *brs,
 		};
 		if (!brs_of_nmi(brs, &br[nr]))
 			nr++;
-		else if (full)
+		else if (full && brs->failed < BRS_FALLBACK)
 			return 0;
+		else
+			nr = 0;		/* and so is what was recorded later */
 	}
 
 	return nr;
@@ -465,9 +467,13 @@ static unsigned int brs_filter(struct perf_branch_entry *br, unsigned int nr,
 		/* Decoding is expensive: only where something depends on it */
 		if (!all || (sel & X86_BR_TYPE_SAVE)) {
 			type = branch_type_fused(br[i].from, br[i].to, 0, &offset);
+			/* Only a conditional jump is fused with what is before it */
+			if (offset && !(type & X86_BR_JCC)) {
+				type = branch_type(br[i].from, br[i].to, 0);
+				offset = 0;
+			}
 			if (!all && !(sel & type & X86_BR_ANY))
 				continue;
-			/* The address may be that of a compare fused with the jump */
 			br[i].from += offset;
 			if (sel & X86_BR_TYPE_SAVE)
 				br[i].type = common_branch_type(type);
@@ -492,15 +498,14 @@ static unsigned int brs_filter(struct perf_branch_entry *br, unsigned int nr,
 static bool brs_user_regs_saved(const struct pt_regs *regs,
 				const struct pt_regs *user)
 {
-	const struct entry_stack *entry = cpu_entry_stack(smp_processor_id());
+	unsigned long cea = (unsigned long)get_cpu_entry_area(smp_processor_id());
 
 	/* Still, or again, the stack pointer of user mode */
 	if (!kernel_ip(regs->sp))
 		return false;
 
-	/* The stack on which the entry code starts and ends */
-	if (regs->sp >= (unsigned long)entry &&
-	    regs->sp <= (unsigned long)(entry + 1))
+	/* The stacks on which the entry code starts and ends */
+	if (regs->sp >= cea && regs->sp < cea + CPU_ENTRY_AREA_SIZE)
 		return false;
 
 	/* Registers are being pushed or popped */
@@ -573,11 +578,12 @@ static bool brs_sample(struct brs_cpu *brs, struct perf_event *event,
 
 	/*
 	 * What the counter has counted since the last branch that was recorded is
-	 * the way into the NMI: take it off the count again.
+	 * the way into the NMI: take it off the count again. If that is a lot, the
+	 * interrupt was late and the program went on.
 	 */
 	if (nr == BRS_DEPTH && brs_counts_kernel(event) && brs_counts_branches(event)) {
 		over = val - brs_counted(event, br, nr);
-		if (over > 0) {
+		if (over > 0 && over <= BRS_NMI_BRANCHES) {
 			local64_sub(over, &event->count);
 			local64_add(over, &hwc->period_left);
 		}
@@ -639,7 +645,7 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 	overflowed = brs_overflowed(val);
 
 	if (!overflowed) {
-		/* Not on the way out of this NMI, which is about another counter */
+		/* This NMI is about another counter: do not overflow on its way out */
 		if (-sign_extend64(val, x86_pmu.cntval_bits - 1) < min)
 			brs_set_counter(event, min);
 	} else if (left > BRS_DEPTH) {
@@ -683,7 +689,7 @@ bool __amd_brs_active(void)
 }
 
 /**
- * amd_brs_enable - turn on BRS for an event whose counter is about to start
+ * __amd_brs_enable - turn on BRS for an event whose counter is about to start
  * @event: a BRS event, assigned to its counter
  *
  * Does nothing while the PMU is disabled as a whole.
@@ -691,7 +697,7 @@ bool __amd_brs_active(void)
  * Context: interrupts disabled.
  * Return: false if the counter must not be started now.
  */
-bool amd_brs_enable(struct perf_event *event)
+bool __amd_brs_enable(struct perf_event *event)
 {
 	struct cpu_hw_events *cpuc = this_cpu_ptr(&cpu_hw_events);
 	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
@@ -699,11 +705,13 @@ bool amd_brs_enable(struct perf_event *event)
 	if (!cpuc->enabled)
 		return true;
 
-	/* The interrupt of an overflow has got lost, as has the state in a sleep */
-	if (brs_overflowed(x86_perf_event_update(event)))
+	/* The interrupt was lost, dropped or is late, or the machine was suspended */
+	if (brs_overflowed(x86_perf_event_update(event))) {
+		amd_pmu_expect_nmi();
 		brs_give_up(brs, event);
+	}
 
-	/* Events of other tasks come and go, and the hooks that clear @idle too */
+	/* Stale if the hooks were turned off while this CPU was idle */
 	if (!is_idle_task(current))
 		brs->idle = false;
 
@@ -711,14 +719,25 @@ bool amd_brs_enable(struct perf_event *event)
 		   ~cpuc->perf_ctr_virt_mask;
 	brs->user_ip = 0;
 
+	/* brs_start() starts the lower counter of a pair only */
+	if (is_counter_pair(&event->hw))
+		brs_wrmsr(x86_pmu_config_addr(BRS_PMC + 1),
+			  x86_pmu.perf_ctr_pair_en);
+
 	/*
-	 * From here on NMIs stop BRS and the counter and start them. An NMI that
-	 * comes just now starts them a little early. The other way round an NMI
-	 * would leave BRS off behind our back.
+	 * From here on NMIs stop BRS and the counter, and start them again. An NMI
+	 * that comes before brs_arm() starts them a little early.
 	 */
 	barrier();
 	brs->state = BRS_ON;
 	barrier();
+
+	/* An NMI may have stopped the event before that, by throttling */
+	if (!brs_event(cpuc)) {
+		brs->state = BRS_OFF;
+		return false;
+	}
+
 	if (brs->idle)
 		return false;
 
@@ -948,7 +967,7 @@ static bool __init brs_can_empty(void)
 {
 	u32 msr = BRS_TO(BRS_DEPTH - 1);
 
-	brs_wrmsr(msr, BRS_DEPTH);
+	brs_wrmsr(msr, GENMASK_ULL(47, 0));
 	if (brs_rdmsr(msr) == BRS_TO_EMPTY)
 		return false;
 

@@ -6,6 +6,9 @@ struct event_constraint;
 struct perf_event;
 struct pt_regs;
 
+/* Of the PMU driver, core.c */
+void amd_pmu_expect_nmi(void);
+
 #ifdef CONFIG_PERF_EVENTS_AMD_BRS
 
 #include <linux/jump_label.h>
@@ -21,13 +24,18 @@ struct event_constraint *amd_brs_constraint(struct perf_event *event);
 void amd_brs_reset(void);
 void amd_brs_add(struct perf_event *event);
 void amd_brs_del(struct perf_event *event);
-bool amd_brs_enable(struct perf_event *event);
+bool __amd_brs_enable(struct perf_event *event);
 void __amd_brs_disarm(void);
 void __amd_brs_disable(void);
 bool __amd_brs_active(void);
 int amd_brs_handle_irq(struct pt_regs *regs);
 
 /* Also called for PMUs without BRS */
+static inline bool amd_brs_enable(struct perf_event *event)
+{
+	return !static_branch_unlikely(&amd_brs_key) || __amd_brs_enable(event);
+}
+
 static inline void amd_brs_disarm(void)
 {
 	if (static_branch_unlikely(&amd_brs_key))

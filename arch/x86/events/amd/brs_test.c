@@ -8,7 +8,7 @@
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
-/* A return from interrupt that brs_is_iret() knows, of the user entry code */
+/* The IRET of the entry code, to have an IRET to decode */
 extern u8 native_irq_return_iret[];
 
 #define USER_IP		0x401000UL
@@ -236,7 +236,7 @@ static void b10_branches_of_an_nmi_are_seen(struct kunit *test)
 		{ KERNEL_IP, USER_IP + 2, false },
 		{ USER_IP, USER_IP + 1, false },
 	};
-	int i, n;
+	int i, n, after;
 
 	m->brs.user_ip = USER_IP + 1;
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -248,14 +248,18 @@ static void b10_branches_of_an_nmi_are_seen(struct kunit *test)
 				    cases[i].nmi ? 0 : BRS_DEPTH, "case %d", i);
 	}
 
-	/* Fallback leaves them out of a buffer that is not full */
+	/* In fallback, full or not, there is what came before the NMI */
 	m->brs.failed = BRS_FALLBACK;
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		model_arm(m);
-		model_branch(m, cases[i].from, cases[i].to);
-		model_chain(m, KERNEL_IP, 5);
-		n = brs_read(&m->brs, m->br);
-		KUNIT_EXPECT_EQ_MSG(test, n, cases[i].nmi ? 5 : 6, "case %d", i);
+		for (after = 3; after <= BRS_DEPTH; after += BRS_DEPTH - 3) {
+			model_arm(m);
+			model_chain(m, KERNEL_IP, 5);
+			model_branch(m, cases[i].from, cases[i].to);
+			model_chain(m, KERNEL_IP, after);
+			n = brs_read(&m->brs, m->br);
+			KUNIT_EXPECT_EQ_MSG(test, n, cases[i].nmi ? 5 :
+					    min(6 + after, BRS_DEPTH), "case %d", i);
+		}
 	}
 }
 
