@@ -419,12 +419,15 @@ static unsigned int brs_read(const struct brs_cpu *brs,
 			.from	= brs_rdmsr(BRS_FROM(i)),
 			.to	= sign_extend64(to, boot_cpu_data.x86_virt_bits - 1),
 		};
-		if (!brs_of_nmi(brs, &br[nr]))
+		if (!brs_of_nmi(brs, &br[nr])) {
 			nr++;
-		else if (full && brs->failed < BRS_FALLBACK)
+			continue;
+		}
+
+		if (full && brs->failed < BRS_FALLBACK)
 			return 0;
-		else
-			nr = 0;		/* and so is what was recorded later */
+		/* What was recorded later belongs to the NMI, too */
+		nr = 0;
 	}
 
 	return nr;
@@ -828,6 +831,7 @@ struct event_constraint *amd_brs_constraint(struct perf_event *event)
 	return is_counter_pair(&event->hw) ? &brs_pair_constraint :
 					     &brs_constraint;
 }
+
 /* What may be asked for, and which X86_BR_* flags it stands for */
 static const struct {
 	u64	sample_type;

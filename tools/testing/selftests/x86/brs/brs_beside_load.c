@@ -33,7 +33,8 @@ int main(int argc, char **argv)
 	other.sample_period = strtoull(argv[2], NULL, 0);
 	other.sample_type = PERF_SAMPLE_IP;
 	other.branch_sample_type = 0;
-	attr.exclude_kernel = other.exclude_kernel = argc > 4 && !strcmp(argv[4], "user");
+	attr.exclude_kernel = argc > 4 && !strcmp(argv[4], "user");
+	other.exclude_kernel = attr.exclude_kernel;
 
 	if (brs_open(&e, &attr, 0, -1, 4096))
 		return 1;
@@ -53,6 +54,7 @@ int main(int argc, char **argv)
 	brs_drain(&e, &t);
 	while (other.sample_period && brs_next(&o, &s))
 		others++;
-	printf("interrupts %lu stacks %lu full %lu others %lu\n", before, t.samples, t.full, others);
+	printf("interrupts %lu stacks %lu full %lu others %lu\n",
+	       before, t.samples, t.full, others);
 	return 0;
 }
