@@ -87,8 +87,14 @@ class Runner:
 
     @staticmethod
     def tell(line, seen):
-        """Count the result in a line of output; print failures, skips and tables."""
+        """Count the result in a line of output; print failures, skips and tables.
+
+        Only results that are not indented are the test's own.  What a program in a
+        guest said, maybe of the stock kernel, is shown with an indent.
+        """
         found = ktap.parse(line)
+        if found and found.depth:
+            return
         if not found:
             # comments and tables
             if line.startswith(("# ", "| ")):
