@@ -433,6 +433,7 @@ TEST(e21_executed_with_an_overflow_near)
 
 struct traced {
 	bool enough;		/* the tracer has stopped the task STOPS times */
+	bool done;		/* the task has nothing left to do */
 };
 
 static int try_while_traced(struct parent *parent, void *arg)
