@@ -3,7 +3,8 @@
 
 A rules file is a list of removals.  `== FILE` opens a file; every line under it
 is `OP [xN] ARGUMENT` and must match exactly N times (once if not given).  The
-argument is a name or a Python regular expression (RE).
+argument is a name or a Python regular expression (RE).  `==? FILE` opens a file
+that not every base has: its rules are left out where the file is missing.
 
   rm              the open file or directory itself
   func   NAME     C function: definition or prototype, with the comment above
@@ -34,8 +35,8 @@ OPERATIONS = ('rm', 'func', 'stmt', 'ifdef', 'config', 'line', 'note', 'cut',
 
 
 class Rule:
-    def __init__(self, where, target, scope, operation, count, argument):
-        self.where, self.target, self.scope = where, target, scope
+    def __init__(self, where, target, optional, scope, operation, count, argument):
+        self.where, self.target, self.optional, self.scope = where, target, optional, scope
         self.operation, self.count, self.argument = operation, count, argument
 
     def __str__(self):
@@ -44,15 +45,16 @@ class Rule:
 
 def read_rules(path):
     """Returns the rules in a file; ValueError names a line that is no rule."""
-    rules, target, scope = [], None, None
+    rules, target, optional, scope = [], None, False, None
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             line = line.rstrip()
             where = f"{os.path.basename(path)}:{number}"
             if not line.strip() or line.startswith("#"):
                 continue
-            if line.startswith("== "):
-                target, scope = line[3:].strip(), None
+            opened = re.fullmatch(r"==(\??) +(.+)", line)
+            if opened:
+                target, optional, scope = opened[2], bool(opened[1]), None
                 continue
             parts = re.fullmatch(r"(\w+)(?: +x(\d+))?(?: +(.*))?", line)
             if parts and parts[1] == "in" and target:
@@ -60,7 +62,7 @@ def read_rules(path):
                 continue
             if not parts or parts[1] not in OPERATIONS or not target:
                 raise ValueError(f"{where}: not a rule: {line}")
-            rules.append(Rule(where, target, scope, parts[1], int(parts[2] or 1), parts[3] or ""))
+            rules.append(Rule(where, target, optional, scope, parts[1], int(parts[2] or 1), parts[3] or ""))
     return rules
 
 
@@ -79,8 +81,8 @@ class Plan:
     def __init__(self, rules, read, exists):
         """read(path) gives a file's text or raises OSError; exists(path) is for `rm`."""
         self.edits, self.removed, self.problems = {}, [], []
-        self.rules = rules
-        for rule in rules:
+        self.rules = [rule for rule in rules if not rule.optional or exists(rule.target)]
+        for rule in self.rules:
             if rule.target.startswith("gone "):
                 continue
             try:

@@ -101,7 +101,8 @@ def kernel_version(folder):
     except OSError:
         return None
     numbers = [re.search(rf"^{name} = (\d+)$", text, re.M) for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
-    return ".".join(n[1] for n in numbers) if all(numbers) else None
+    extra = re.search(r"^EXTRAVERSION = *(\S*)$", text, re.M)
+    return ".".join(n[1] for n in numbers) + (extra[1] if extra else "") if all(numbers) else None
 
 
 def title(source, folder):
