@@ -128,6 +128,7 @@ def load(source, chosen=None, unfinished=False):
         for patch in patches:
             patch.read_files(source)
     brought = {path for patches in everything.values() for patch in patches for path in patch.brings}
+    brought |= brought_elsewhere(source, everything)
     for path in source.whole_files():
         if path not in brought:
             message = f"no patch brings {path}: add a 'Brings: {path}' line to the patch that it belongs to"
@@ -135,6 +136,12 @@ def load(source, chosen=None, unfinished=False):
                 raise Failure(message)
             project.warn(message)
     return wanted
+
+
+def brought_elsewhere(source, topics):
+    """The whole files of topics that only other bases have."""
+    return {path for other in source.other_bases() for topic in other.topics() if topic not in topics
+            for name in other.series(topic) for path in read(name).brings}
 
 
 def check_brings(source, patches):

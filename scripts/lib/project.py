@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The project's side of the series: the two sources, their bases, patches in order, and whole files."""
+import glob
 import hashlib
 import os
 import subprocess
@@ -72,6 +73,13 @@ class Source:
     def topics(self):
         """The topics in order; QEMU's patches are one topic without a name."""
         return lines_of(os.path.join(self.patches, "topics")) if self.name == "linux" else [""]
+
+    def other_bases(self):
+        """The same source with the patches of each other base that has topics."""
+        lists = glob.glob(os.path.join(glob.escape(os.path.join(TOP, "patches")), self.name + "-*", "topics"))
+        names = sorted(os.path.relpath(os.path.dirname(path), TOP) for path in lists)
+        return [Source(self.name, name, self.tree, self.prefix, self.dirs, self.marks)
+                for name in names if name != self.patches]
 
     def series_file(self, topic):
         return os.path.join(self.patches, topic, "series")
