@@ -106,6 +106,7 @@ bool brs_symbols_load(void);
 const char *brs_symbol(__u64 address);
 bool brs_symbol_has(__u64 address, const char *const *words);
 const char *brs_nmi_function(const struct brs_sample *sample);
+bool brs_crosses_idle(const struct brs_sample *sample);
 
 /* Files below /proc and /sys */
 bool brs_read_file(const char *path, char *text, size_t size);

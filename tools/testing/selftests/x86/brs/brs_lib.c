@@ -347,6 +347,33 @@ const char *brs_nmi_function(const struct brs_sample *s)
 	return NULL;
 }
 
+/*
+ * Whether an interrupt of the idle function is in the stack: BRS was on in HLT
+ * or MWAIT.  An interrupt that comes right behind the return of another
+ * interrupt, or of perf's idle hook, does not count: HLT was over already.
+ */
+bool brs_crosses_idle(const struct brs_sample *s)
+{
+	static const char *const idle[] = {
+		"safe_halt", "default_idle", "acpi_idle_do_entry", "acpi_safe_halt", "mwait_idle",
+		"intel_idle", "acpi_idle_play_dead", "native_play_dead", "amd_e400_idle", NULL
+	};
+	static const char *const entries[] = {
+		"asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi", "irq_entries_start", NULL
+	};
+	static const char *const hooks[] = { "perf_idle", NULL };
+	__u64 i;
+
+	for (i = 0; i + 1 < s->nr; i++) {
+		if (brs_symbol_has(s->branch[i].from, idle) &&
+		    brs_symbol_has(s->branch[i].to, entries) &&
+		    s->branch[i].from != s->branch[i + 1].to &&
+		    !brs_symbol_has(s->branch[i + 1].from, hooks))
+			return true;
+	}
+	return false;
+}
+
 bool brs_read_file(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -135,21 +135,10 @@ TEST(b4_two_sessions_on_two_cpus)
 	}
 }
 
-static const char *const idle_functions[] = {
-	"safe_halt", "default_idle", "acpi_idle_do_entry", "acpi_safe_halt", "mwait_idle",
-	"intel_idle", "acpi_idle_play_dead", "native_play_dead", "amd_e400_idle", NULL
-};
-
-static const char *const interrupt_entries[] = {
-	"asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi", "irq_entries_start", NULL
-};
-
-static const char *const hook_functions[] = { "perf_idle", NULL };
-
 TEST(b13_no_stack_crosses_idle)
 {
 	struct perf_event_attr attr = brs_attr(337);
-	unsigned int samples = 0, across = 0, i, cpu;
+	unsigned int samples = 0, across = 0, cpu;
 	struct brs_event e[2];
 	struct brs_sample s;
 
@@ -169,20 +158,8 @@ TEST(b13_no_stack_crosses_idle)
 	for (cpu = 0; cpu < 2; cpu++) {
 		brs_stop(&e[cpu]);
 		while (brs_next(&e[cpu], &s)) {
-			bool found = false;
-
-			/*
-			 * An interrupt of the idle function: BRS was on in HLT.
-			 * Not if an interrupt has just returned there, or if the
-			 * hook behind HLT has: then HLT was over already.
-			 */
-			for (i = 0; i + 1 < s.nr; i++)
-				found |= brs_symbol_has(s.branch[i].from, idle_functions) &&
-					 brs_symbol_has(s.branch[i].to, interrupt_entries) &&
-					 s.branch[i].from != s.branch[i + 1].to &&
-					 !brs_symbol_has(s.branch[i + 1].from, hook_functions);
 			samples++;
-			across += found;
+			across += brs_crosses_idle(&s);
 		}
 		brs_close(&e[cpu]);
 	}
