@@ -73,8 +73,7 @@ TEST(b7_user_stack_has_no_kernel_address)
 	struct perf_event_attr attr = brs_attr(1009);
 	struct counts c;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	attr.exclude_kernel = 1;
 	c = record(_metadata, &attr);
 	EXPECT_GT(c.entries, 100);
@@ -88,8 +87,7 @@ TEST(b7_kernel_stack_has_kernel_targets)
 	struct perf_event_attr attr = brs_attr(1009);
 	struct counts c;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	attr.exclude_user = 1;
 	c = record(_metadata, &attr);
 	EXPECT_GT(c.entries, 100);
@@ -101,8 +99,7 @@ TEST(b7_user_branches_of_an_event_of_both)
 	struct perf_event_attr attr = brs_attr(1009);
 	struct counts c;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	attr.branch_sample_type |= PERF_SAMPLE_BRANCH_USER;
 	c = record(_metadata, &attr);
 	EXPECT_GT(c.samples, 50);
@@ -115,8 +112,7 @@ TEST(b7_kernel_branches_of_an_event_of_both)
 	struct perf_event_attr attr = brs_attr(1009);
 	struct counts c;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	attr.branch_sample_type |= PERF_SAMPLE_BRANCH_KERNEL;
 	c = record(_metadata, &attr);
 	EXPECT_GT(c.entries, 100);
@@ -129,8 +125,7 @@ TEST(b7_no_filter_keeps_both_and_what_joins_them)
 	struct perf_event_attr attr = brs_attr(1009);
 	struct counts c;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	c = record(_metadata, &attr);
 	EXPECT_GT(c.kernel_to, 100);
 	EXPECT_GT(c.user_to, 10);
@@ -145,10 +140,8 @@ FIXTURE(unprivileged)
 FIXTURE_SETUP(unprivileged)
 {
 	memset(self, 0, sizeof(*self));
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	ASSERT_TRUE(brs_read_file(PARANOID, self->paranoid, sizeof(self->paranoid)));
 	ASSERT_TRUE(brs_write_file(PARANOID, "2"));
 }

@@ -40,8 +40,7 @@ FIXTURE_VARIANT(attribute)
 
 FIXTURE_SETUP(attribute)
 {
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 
 	self->attr = brs_attr(variant->period);
 	self->attr.freq = variant->freq;
@@ -170,8 +169,7 @@ TEST_F(attribute, b3_open_for_a_cpu)
 {
 	int fd;
 
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_ROOT();
 	fd = brs_try(&self->attr, -1, 0, -1);
 	EXPECT_EQ(variant->expected, fd < 0 ? fd : 0);
 	if (fd >= 0)
@@ -296,10 +294,8 @@ TEST(b3_every_combination)
 {
 	unsigned int tried, opened = 0, wrong = 0;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	for (tried = 0;; tried++) {
 		int type_expected, err;
 		struct combination c;
@@ -325,8 +321,7 @@ TEST(b3_no_rule_without_a_stack)
 	struct perf_event_attr attr;
 	size_t i;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	for (i = 0; i < ARRAY_LEN(periods); i++) {
 		attr = brs_attr(periods[i]);
 		attr.sample_type &= ~PERF_SAMPLE_BRANCH_STACK;
@@ -348,8 +343,7 @@ TEST(b3_period_change_is_held_to_the_rule)
 	struct perf_event_attr attr = brs_attr(10007);
 	int fd;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	fd = brs_try(&attr, 0, -1, -1);
 	ASSERT_GE(fd, 0);
 	EXPECT_EQ(-EINVAL, change_period(fd, 0));
@@ -368,8 +362,7 @@ TEST(b3_period_change_of_a_running_event)
 	struct brs_sample s;
 	struct brs_event e;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 512));
 	brs_start(&e);
@@ -395,8 +388,7 @@ TEST(b4_two_events_in_one_group_are_refused)
 	struct perf_event_attr attr = brs_attr(10007);
 	int leader, fd;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	leader = brs_try(&attr, 0, -1, -1);
 	ASSERT_GE(leader, 0);
 	attr.disabled = 0;
@@ -415,8 +407,7 @@ TEST(b4_group_with_others_is_fine)
 	};
 	int leader, member[5], i;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	leader = brs_try(&attr, 0, -1, -1);
 	ASSERT_GE(leader, 0);
 	/* six counters: five are left, whatever they count */
@@ -439,8 +430,7 @@ TEST(b4_event_of_two_counters_is_tied_too)
 	struct perf_event_attr attr = brs_attr(10007);
 	int leader, fd;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	pair.config = FLOPS | 0xff00;
 	leader = brs_try(&pair, 0, -1, -1);
 	ASSERT_GE(leader, 0);
@@ -457,10 +447,8 @@ TEST(b4_task_and_cpu_events_open_side_by_side)
 	struct perf_event_attr attr = brs_attr(10007);
 	int task, cpu;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	task = brs_try(&attr, 0, -1, -1);
 	cpu = brs_try(&attr, -1, 0, -1);
 	EXPECT_GE(task, 0);

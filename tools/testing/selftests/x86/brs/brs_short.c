@@ -37,10 +37,8 @@ FIXTURE_VARIANT_ADD(period, of_1009) { .period = 1009, .loops = 8000 };
 
 FIXTURE_SETUP(period)
 {
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 }
 
 FIXTURE_TEARDOWN(period)
@@ -127,10 +125,8 @@ TEST(b10_no_entry_of_the_interrupt)
 	struct brs_event e;
 	__u64 period;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	if (!brs_symbols_load())
 		SKIP(return, "/proc/kallsyms has no addresses");
 
@@ -186,10 +182,8 @@ FIXTURE_VARIANT_ADD(beside, branches) {
 FIXTURE_SETUP(beside)
 {
 	memset(&self->limits, 0, sizeof(self->limits));
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	ASSERT_TRUE(brs_limits_lift(&self->limits));
 }
 

@@ -54,22 +54,19 @@ static void records_mix(struct __test_metadata *_metadata, __u64 config)
 
 TEST(b2_cycles_may_have_a_stack)
 {
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	records_mix(_metadata, CYCLES);
 }
 
 TEST(b2_instructions_may_have_a_stack)
 {
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	records_mix(_metadata, INSTRUCTIONS);
 }
 
 TEST(b2_branches_may_have_a_stack)
 {
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	records_mix(_metadata, BRANCHES);
 }
 
@@ -78,8 +75,7 @@ TEST(b2_generic_event_may_have_a_stack)
 	struct perf_event_attr attr = brs_attr(20011);
 	int fd;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	attr.type = PERF_TYPE_HARDWARE;
 	attr.config = PERF_COUNT_HW_INSTRUCTIONS;
 	fd = brs_try(&attr, 0, -1, -1);
@@ -95,8 +91,7 @@ TEST(b5_newest_first_and_exact)
 	struct brs_sample s;
 	struct brs_event e;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	no_kernel(&attr);
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 512));
 	brs_start(&e);
@@ -122,8 +117,7 @@ TEST(b5_newest_entry_is_where_the_sample_is)
 	struct brs_sample s;
 	struct brs_event e;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	no_kernel(&attr);
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 512));
 	brs_start(&e);
@@ -149,8 +143,7 @@ TEST(b5_sixteen_deep_in_user_code)
 	struct brs_sample s;
 	struct brs_event e;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	no_kernel(&attr);
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 512));
 	brs_start(&e);
@@ -176,8 +169,7 @@ TEST(b5_sixteen_deep_unfiltered)
 	struct brs_sample s;
 	struct brs_event e;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 512));
 	brs_start(&e);
 	brs_mixed_calls(50000);
@@ -202,8 +194,7 @@ TEST(b5_flags_are_zero)
 	struct brs_event e;
 	__u64 i, flags;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	no_kernel(&attr);
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 256));
 	brs_start(&e);
@@ -231,8 +222,7 @@ TEST(b5_no_entry_outlives_a_stop)
 	__u64 i;
 	long n;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	no_kernel(&attr);
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
 	/* stopped at every distance from an overflow, between two pieces of code */
@@ -281,10 +271,8 @@ FIXTURE_VARIANT_ADD(period, of_10000019) { .period = 10000019, .rounds = 30000 }
 
 FIXTURE_SETUP(period)
 {
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 }
 
 FIXTURE_TEARDOWN(period)
@@ -344,10 +332,8 @@ FIXTURE_VARIANT_ADD(phase, of_1000003) { .period = 1000003, .rounds = 10000 };
 
 FIXTURE_SETUP(phase)
 {
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 }
 
 FIXTURE_TEARDOWN(phase)
@@ -426,15 +412,13 @@ static void counts_agree(struct __test_metadata *_metadata,
 
 TEST(b6_kernel_samples_are_branches_by_period)
 {
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	counts_agree(_metadata, no_user, 50000);
 }
 
 TEST(b6_all_samples_are_branches_by_period)
 {
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	counts_agree(_metadata, NULL, 50000);
 }
 

@@ -49,8 +49,7 @@ static bool logged(const char *text)
 
 TEST(b1_cpuinfo_has_brs)
 {
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	EXPECT_TRUE(cpu_flag("brs"));
 }
 
@@ -74,8 +73,7 @@ TEST(b1_caps_has_the_depth)
 {
 	char text[64];
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	ASSERT_TRUE(brs_read_file(CPU_PMU "/caps/branches", text, sizeof(text)));
 	EXPECT_STREQ("16", text);
 }
@@ -84,18 +82,15 @@ TEST(b1_event_is_taken_branches)
 {
 	char text[64];
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	ASSERT_TRUE(brs_read_file(CPU_PMU "/events/branch-brs", text, sizeof(text)));
 	EXPECT_STREQ("event=0xc4", text);
 }
 
 TEST(b1_log_has_the_depth)
 {
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	EXPECT_TRUE(logged("16-deep BRS"));
 }
 

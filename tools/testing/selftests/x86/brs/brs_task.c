@@ -59,8 +59,7 @@ TEST(b4_two_events_take_turns)
 	struct brs_event e1, e2;
 	int round;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	attr1.exclude_kernel = 1;
 	attr2.exclude_kernel = 1;
 	attr1.read_format = TIMES;
@@ -101,12 +100,9 @@ TEST(b4_two_sessions_on_two_cpus)
 	struct brs_tally t;
 	int cpu;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		SKIP(return, "needs two CPUs");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	REQUIRE_CPUS(2);
 	attr.exclude_kernel = 1;
 	for (cpu = 0; cpu < 2; cpu++) {
 		ASSERT_EQ(0, brs_open(&e[cpu], &attr, -1, cpu, 256));
@@ -142,12 +138,9 @@ TEST(b13_no_stack_crosses_idle)
 	struct brs_event e[2];
 	struct brs_sample s;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		SKIP(return, "needs two CPUs");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	REQUIRE_CPUS(2);
 	if (!brs_symbols_load())
 		SKIP(return, "/proc/kallsyms has no addresses");
 	for (cpu = 0; cpu < 2; cpu++) {
@@ -175,12 +168,9 @@ TEST(b13_stacks_are_full_beside_idle)
 	struct brs_event e[2];
 	struct brs_sample s;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		SKIP(return, "needs two CPUs");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	REQUIRE_CPUS(2);
 	for (cpu = 0; cpu < 2; cpu++) {
 		ASSERT_EQ(0, brs_open(&e[cpu], &attr, -1, cpu, 1024));
 		brs_start(&e[cpu]);
@@ -251,8 +241,7 @@ TEST(b14_task_event_has_no_entry_of_another_task)
 	struct brs_sample s;
 	struct brs_event e;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
 	brs_start(&e);
@@ -273,10 +262,8 @@ TEST(b14_task_event_of_both_privileges)
 	struct brs_sample s;
 	struct brs_event e;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 4096));
 	brs_start(&e);
 	take_turns(_metadata, 3000);
@@ -297,10 +284,8 @@ TEST(b14_cpu_event_names_the_task_of_the_entries)
 	struct brs_sample s;
 	struct brs_event e;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, -1, 0, 4096));
 	brs_start(&e);
@@ -330,10 +315,8 @@ TEST(b14_cpu_and_task_events_together)
 	struct brs_event task, cpu;
 	int i;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	brs_pin(0);
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&task, &attr, 0, -1, 256));
@@ -367,10 +350,8 @@ FIXTURE(hotplug)
 FIXTURE_SETUP(hotplug)
 {
 	self->there = false;
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	if (!brs_write_file(ONLINE, "1"))
 		SKIP(return, "needs a second CPU that can be taken offline");
 	self->there = true;
@@ -475,8 +456,7 @@ TEST(b16_pinned_event_has_the_counter)
 	struct brs_event pinned, other;
 	struct times t;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	attr.exclude_kernel = 1;
 	attr.read_format = TIMES;
 	ASSERT_EQ(0, brs_open(&other, &attr, 0, -1, 256));
@@ -503,8 +483,7 @@ TEST(b16_exclusive_event_is_alone)
 	struct perf_event_attr attr = brs_attr(10007);
 	struct brs_event e;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	attr.exclude_kernel = 1;
 	attr.exclusive = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 256));
@@ -526,8 +505,7 @@ TEST(b16_group_counts_beside_the_stacks)
 	__u64 count;
 	int fd;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 256));
 	fd = brs_try(&member, 0, -1, e.fd);
@@ -563,8 +541,7 @@ TEST(b16_count_is_read_by_samples_of_the_group)
 	void *ring;
 	int fd;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
 	fd = brs_try(&member, 0, -1, e.fd);
 	ASSERT_GE(fd, 0);
@@ -595,8 +572,7 @@ TEST(b16_inherited_by_children)
 	pid_t child;
 	int i;
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 	brs_pin(0);
 	attr.exclude_kernel = 1;
 	attr.inherit = 1;
@@ -630,10 +606,8 @@ FIXTURE_SETUP(slow_rate)
 	char rate[16];
 
 	memset(&self->limits, 0, sizeof(self->limits));
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	snprintf(rate, sizeof(rate), "%d", SLOW_RATE);
 	ASSERT_TRUE(brs_limits_rate(&self->limits, rate));
 }
@@ -715,10 +689,8 @@ FIXTURE(cgroup)
 FIXTURE_SETUP(cgroup)
 {
 	memset(self, 0, sizeof(*self));
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	snprintf(self->top, sizeof(self->top), "/tmp/brs-cgroup-XXXXXX");
 	ASSERT_NE(NULL, mkdtemp(self->top));
 	/* a system with cgroup2 alone has perf_event in it, one with both may not */

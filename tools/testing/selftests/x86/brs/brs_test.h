@@ -12,6 +12,25 @@
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 300
 
+/* Skip the test, or all tests of a fixture, on a machine that lacks this */
+#define REQUIRE_BRS()							\
+do {									\
+	if (!brs_present())						\
+		SKIP(return, "no BRS on this machine");			\
+} while (0)
+
+#define REQUIRE_ROOT()							\
+do {									\
+	if (geteuid())							\
+		SKIP(return, "needs root");				\
+} while (0)
+
+#define REQUIRE_CPUS(n)							\
+do {									\
+	if (sysconf(_SC_NPROCESSORS_ONLN) < (n))			\
+		SKIP(return, "needs %d CPUs", (n));			\
+} while (0)
+
 /*
  * How often may be sampled, from here to the end of the program, if it runs as
  * root: the default is lowered when interrupts take long, as emulated ones do.

@@ -57,8 +57,7 @@ FIXTURE_VARIANT_ADD(filter, any) {
 
 FIXTURE_SETUP(filter)
 {
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
+	REQUIRE_BRS();
 }
 
 FIXTURE_TEARDOWN(filter)
@@ -152,10 +151,8 @@ TEST(b12_system_calls_and_their_returns)
 {
 	unsigned int types[16];
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	count_types(_metadata, PERF_SAMPLE_BRANCH_ANY, types);
 	EXPECT_GT(types[PERF_BR_SYSCALL], 10);
 	EXPECT_GT(types[PERF_BR_SYSRET], 10);
@@ -168,10 +165,8 @@ TEST(b12_any_call_has_system_calls_and_no_returns)
 {
 	unsigned int types[16];
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	count_types(_metadata, PERF_SAMPLE_BRANCH_ANY_CALL, types);
 	EXPECT_GT(types[PERF_BR_SYSCALL], 10);
 	EXPECT_EQ(0, types[PERF_BR_SYSRET]);
@@ -183,10 +178,8 @@ TEST(b12_any_return_has_system_returns_and_no_calls)
 {
 	unsigned int types[16];
 
-	if (!brs_present())
-		SKIP(return, "no BRS on this machine");
-	if (geteuid())
-		SKIP(return, "needs root");
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	count_types(_metadata, PERF_SAMPLE_BRANCH_ANY_RETURN, types);
 	EXPECT_GT(types[PERF_BR_SYSRET], 10);
 	EXPECT_GT(types[PERF_BR_RET], 100);

@@ -198,6 +198,7 @@ TEST_F(group, e28_each_counter_makes_ebbs)
 /* What is counted: user mode, the kernel, both or nothing */
 FIXTURE(exclude)
 {
+	int fd;
 };
 
 FIXTURE_VARIANT(exclude)
@@ -222,11 +223,22 @@ FIXTURE_VARIANT_ADD(exclude, everything) {
 
 FIXTURE_SETUP(exclude)
 {
+	struct perf_event_attr attr;
+
 	REQUIRE_EBB();
+	ebb_attr(&attr, event_on(1));
+	attr.exclude_user = variant->user;
+	attr.exclude_kernel = variant->kernel;
+	attr.exclude_hv = variant->hv;
+	attr.exclude_idle = variant->idle;
+	self->fd = perf_open(&attr, 0, -1, -1);
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(0, ebb_start(self->fd));
 }
 
 FIXTURE_TEARDOWN(exclude)
 {
+	close(self->fd);
 }
 
 static void call_the_kernel(int n)
@@ -238,17 +250,6 @@ static void call_the_kernel(int n)
 TEST_F(exclude, e28_counts_what_is_not_excluded)
 {
 	unsigned long before, worked, called;
-	struct perf_event_attr attr;
-	int fd;
-
-	ebb_attr(&attr, event_on(1));
-	attr.exclude_user = variant->user;
-	attr.exclude_kernel = variant->kernel;
-	attr.exclude_hv = variant->hv;
-	attr.exclude_idle = variant->idle;
-	fd = perf_open(&attr, 0, -1, -1);
-	ASSERT_GE(fd, 0);
-	ASSERT_EQ(0, ebb_start(fd));
 
 	ebb_write_pmc(1, 0);
 	before = ebb_read_pmc(1);
@@ -271,22 +272,12 @@ TEST_F(exclude, e28_counts_what_is_not_excluded)
 	} else {
 		EXPECT_LE(100000, called);
 	}
-	close(fd);
 }
 
 TEST_F(exclude, e28_ebbs_come_from_what_is_not_excluded)
 {
-	struct perf_event_attr attr;
-	int fd, i;
+	int i;
 
-	ebb_attr(&attr, event_on(1));
-	attr.exclude_user = variant->user;
-	attr.exclude_kernel = variant->kernel;
-	attr.exclude_hv = variant->hv;
-	attr.exclude_idle = variant->idle;
-	fd = perf_open(&attr, 0, -1, -1);
-	ASSERT_GE(fd, 0);
-	ASSERT_EQ(0, ebb_start(fd));
 	arm(1u << 1, PERIOD);
 	for (i = 0; i < 100; i++) {
 		call_the_kernel(100);
@@ -300,7 +291,6 @@ TEST_F(exclude, e28_ebbs_come_from_what_is_not_excluded)
 	} else {
 		EXPECT_LE(50, tally.count);
 	}
-	close(fd);
 }
 
 /* Setting up in another order */
