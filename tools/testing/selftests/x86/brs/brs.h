@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of AMD Branch Sampling (BRS) share: an event with its ring
+ * Shared by the tests of AMD Branch Sampling (BRS): an event with its ring
  * buffer, code whose branches are known, and the kernel's symbols.
  */
 #ifndef BRS_H
@@ -15,15 +15,15 @@
 #define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
 
 #define BRS_DEPTH	16
-#define BRS_EVENT	0xc4	/* retired taken branches: branch-brs */
+#define BRS_EVENT	0xc4	/* branch-brs: retired taken branches */
 
-/* Registers 0 to 23 without DS, ES, FS, GS: what a 64 bit sample can have. */
+/* For sample_regs_intr: PERF_REG_X86_* 0 to 23 except DS, ES, FS and GS */
 #define BRS_REGS	0xff0fffULL
 
 struct brs_sample {
 	__u64 ip;
 	__u32 pid, tid;
-	__u64 count;		/* of the event, PERF_SAMPLE_READ */
+	__u64 count;		/* the event's count, by PERF_SAMPLE_READ */
 	__u64 period;
 	__u64 nr_chain;
 	__u64 chain[128];
@@ -39,13 +39,13 @@ struct brs_event {
 	__u64 regs_mask;
 	struct perf_event_mmap_page *page;
 	size_t size;
-	/* what brs_next() met so far */
+	/* lost samples, and records of throttling, that brs_next() has counted */
 	__u64 lost, throttled, unthrottled;
 };
 
 bool brs_present(void);
 
-/* branch-brs with branch stacks, not started, of user and kernel */
+/* Attributes of branch-brs with branch stacks, for user and kernel, disabled */
 struct perf_event_attr brs_attr(__u64 period);
 int brs_try(struct perf_event_attr *attr, pid_t pid, int cpu, int group);
 int brs_open(struct brs_event *event, struct perf_event_attr *attr, pid_t pid, int cpu,
@@ -56,12 +56,12 @@ void brs_stop(struct brs_event *event);
 bool brs_next(struct brs_event *event, struct brs_sample *sample);
 __u64 brs_count(int fd);
 
-/* What there is of samples */
+/* Numbers of samples by their branch stacks; brs_drain() adds to them */
 struct brs_tally {
 	unsigned long samples, empty, full;
-	unsigned long exact;	/* full ones of brs_mix() alone */
-	unsigned long wrong;	/* of brs_mix() alone, but not as that runs */
-	unsigned long other;	/* full ones that have nothing of brs_mix() */
+	unsigned long exact;	/* full stacks of brs_mix() without an error */
+	unsigned long wrong;	/* stacks of brs_mix() with an error */
+	unsigned long other;	/* full stacks without a branch of brs_mix() */
 };
 
 void brs_drain(struct brs_event *event, struct brs_tally *tally);
@@ -69,7 +69,7 @@ void brs_drain(struct brs_event *event, struct brs_tally *tally);
 /* Code whose taken branches are known, see brs_code.S */
 struct brs_known {
 	__u64 from, to;
-	__u64 type;		/* PERF_BR_* */
+	__u64 type;		/* the branch's PERF_BR_* */
 };
 
 #define BRS_MIX		8
@@ -78,7 +78,7 @@ void brs_mix(long loops);
 int brs_mix_index(__u64 from);
 int brs_mix_breaks(const struct brs_sample *sample);
 
-#define BRS_CHAIN	4097	/* taken branches in one round of the chain */
+#define BRS_CHAIN	4097	/* taken branches in one round of brs_chain() */
 extern const char brs_chain_start[], brs_chain_end[];
 void brs_chain(long rounds);
 
@@ -92,7 +92,7 @@ void brs_body_b(long loops);
 
 static inline bool brs_is_kernel(__u64 address)
 {
-	/* the last page stands for small negative numbers, not addresses */
+	/* a value in the last page is a small negative number, not an address */
 	return address >= 0xffff800000000000ULL && address < 0xfffffffffffff000ULL;
 }
 
@@ -101,7 +101,7 @@ static inline bool brs_within(__u64 address, const char *start, const char *end)
 	return address >= (uintptr_t)start && address < (uintptr_t)end;
 }
 
-/* The kernel's functions by address, from /proc/kallsyms */
+/* Names of the kernel's functions, found by address in /proc/kallsyms */
 bool brs_symbols_load(void);
 const char *brs_symbol(__u64 address);
 bool brs_symbol_has(__u64 address, const char *const *words);
@@ -114,10 +114,10 @@ bool brs_write_file(const char *path, const char *text);
 void brs_pin(int cpu);
 bool brs_ping_pong(int cpu, int partner_cpu, long rounds);
 
-/* Interrupts of the performance counters so far, on all CPUs */
+/* Returns the number of PMU interrupts since boot, summed over all CPUs. */
 unsigned long brs_interrupts(void);
 
-/* The sysctls that limit how often may be sampled, and how to put them back */
+/* The values to restore of the sysctls that limit the rate of samples */
 struct brs_limits {
 	char rate[32], percent[32];
 };

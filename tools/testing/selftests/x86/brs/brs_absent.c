@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rows B1 and B17: machines without Branch Sampling, or with a kernel that is
- * built without its driver, have nothing of it, and lack nothing else.
+ * Tests of the behaviours B1 and B17: a machine without Branch Sampling (BRS),
+ * or with a kernel that is built without the BRS driver, has no BRS event, and
+ * all other events work as before.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,15 +17,18 @@ BRS_WITHOUT_LIMITS
 
 #define CAPS	"/sys/bus/event_source/devices/cpu/caps/branches"
 
-/* AMD's families that have constraints of their own */
+/* AMD families that have rules for which event may be on which counter */
 #define ZEN		0x17
 #define BULLDOZER	0x15
 
-/* Floating point operations: two counters each on Zen, counter 3 on Bulldozer */
+/*
+ * The event of floating point operations: on Zen it needs two counters, on
+ * Bulldozer it counts on counter 3 only.
+ */
 #define FLOPS	0x003
 #define MEMBERS	8
 
-/* The family of an AMD processor with the six counters, 0 on other machines */
+/* The family of an AMD processor with six counters; 0 on other machines */
 static int amd_family(void)
 {
 	FILE *file = fopen("/proc/cpuinfo", "r");
@@ -57,7 +61,11 @@ static struct perf_event_attr plain(__u64 config, __u64 period)
 	return attr;
 }
 
-/* How many events of this kind go into one group; @after: another one that has to */
+/*
+ * The number of events with the code @config that fit into one group.  If @after
+ * is not 0, an event with the code @after has to fit into the group as well;
+ * if it does not, returns the error.
+ */
 static int group_of(__u64 config, __u64 after)
 {
 	struct perf_event_attr attr = plain(config, 0);
@@ -135,7 +143,7 @@ TEST_F(absent, b1_plain_events_count)
 	brs_stop(&e);
 	count = brs_count(fd);
 	close(fd);
-	/* the loop's branches but for the last, and a few around it */
+	/* brs_mix() takes 799999 branches; some come before and after it */
 	EXPECT_GE(count, 799999);
 	EXPECT_LE(count, 801000);
 }
@@ -160,7 +168,7 @@ TEST_F(absent, b1_plain_events_sample)
 	EXPECT_LE(samples, 400);
 }
 
-/* The rules of BRS, none of which holds */
+/* The rules of BRS for periods do not hold for events without a branch stack. */
 TEST_F(absent, b1_plain_events_have_any_period)
 {
 	static const __u64 periods[] = { 0, 1, 16, 17 };
@@ -188,11 +196,11 @@ TEST_F(absent, b1_family_keeps_its_constraints)
 {
 	int family = amd_family();
 
-	/* any counter will do for retired branches: there are six */
+	/* retired branches count on each of the six counters */
 	EXPECT_EQ(6, group_of(0xc2, 0));
 
 	if (family >= ZEN) {
-		/* an even counter and the one behind it */
+		/* each event takes an even counter and the next odd counter */
 		EXPECT_EQ(3, group_of(FLOPS | 0xff00, 0));
 	} else if (family == BULLDOZER) {
 		EXPECT_EQ(1, group_of(FLOPS, 0xc2));

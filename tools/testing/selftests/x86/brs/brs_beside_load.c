@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Samples a loop of system calls by BRS and by another event at the same time,
- * and prints what came of it.  For scripts that compare kernels.
+ * and prints the numbers of interrupts, stacks and samples of the other event.
+ * For scripts that compare kernels.
  *
  * usage: brs_beside_load CONFIG PERIOD LOOPS [user]
  *
- * CONFIG and PERIOD are those of the other event, PERIOD 0 leaves it out; with
- * "user" both events exclude the kernel.  Exits with 4 where there is no BRS.
+ * CONFIG and PERIOD are the code and the period of the other event; with PERIOD
+ * 0 there is no other event.  With "user" both events exclude the kernel.  Exits
+ * with 4 on a machine without BRS.
  */
 #include <stdio.h>
 #include <stdlib.h>

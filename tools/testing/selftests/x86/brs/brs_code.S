@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Code whose taken branches are known, with tables of them.
+ * Code whose taken branches are known, and a table of the branches of brs_mix()
  */
 
-/* PERF_BR_* of linux/perf_event.h */
+/* Types of branches: the PERF_BR_* values of linux/perf_event.h */
 #define COND		1
 #define UNCOND		2
 #define IND		3
@@ -14,8 +14,8 @@
 	.text
 
 /*
- * void brs_mix(long loops): eight taken branches a loop, of all kinds that
- * user space has, so that 16 of them are two loops.
+ * void brs_mix(long loops): eight taken branches in each loop, of all types that
+ * user code has except system calls.  A stack of 16 branches covers two loops.
  */
 	.globl	brs_mix
 	.type	brs_mix, @function
@@ -80,8 +80,8 @@ brs_mix_branches:
 	.text
 
 /*
- * void brs_chain(long rounds): 4096 jumps of two bytes, each to the next, and
- * one back to the first.
+ * void brs_chain(long rounds): 4096 jumps of two bytes, each to the next jump,
+ * and a branch back to the first jump.
  */
 	.globl	brs_chain
 	.type	brs_chain, @function
@@ -98,7 +98,7 @@ brs_chain_end:
 	ret
 	.size	brs_chain, . - brs_chain
 
-/* void brs_getpid(long loops): nothing but system calls */
+/* void brs_getpid(long loops): a system call, getpid(), in each loop */
 	.globl	brs_getpid
 	.type	brs_getpid, @function
 brs_getpid:
@@ -109,7 +109,7 @@ brs_getpid:
 	ret
 	.size	brs_getpid, . - brs_getpid
 
-/* void brs_mixed_calls(long loops): user branches and a system call a loop */
+/* void brs_mixed_calls(long loops): user branches and a system call in each loop */
 	.globl	brs_mixed_calls
 	.type	brs_mixed_calls, @function
 brs_mixed_calls:
@@ -125,7 +125,7 @@ brs_mixed_calls:
 	ret
 	.size	brs_mixed_calls, . - brs_mixed_calls
 
-/* void brs_body_a/b(long loops): the same code at two places */
+/* brs_body_a(long loops), brs_body_b(long loops): the same code at two addresses */
 	.macro	body name
 	.globl	\name, \name\()_start, \name\()_end
 	.type	\name, @function

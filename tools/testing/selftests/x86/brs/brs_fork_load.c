@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Work for a kernel with its checkers on: programs that fork and exec on all
- * CPUs, which are sampled, user and kernel, by an event of each CPU and by one
- * that the children inherit, with CPUs going offline at times.
+ * Load for a debug kernel: programs that fork and exec on all CPUs while BRS
+ * events sample them, user and kernel.  There is an event on each CPU, and one
+ * event that the children inherit.  CPU 1 goes offline at times.
  *
  * usage: brs_fork_load SECONDS
  */
@@ -18,7 +18,7 @@
 #define MAX_CPUS	8
 #define ONLINE		"/sys/devices/system/cpu/cpu1/online"
 
-/* primes, so that no round of the loop keeps in step */
+/* periods that are primes, so that samples do not always hit the same branch */
 static const __u64 periods[] = { 10007, 1009, 337, 20011 };
 
 static long now(void)
@@ -29,7 +29,10 @@ static long now(void)
 	return t.tv_sec;
 }
 
-/* A child that runs, one that becomes another program, and one with a child. */
+/*
+ * Starts three children: the first child only runs, the second child executes a
+ * program, and the third child has a child itself.
+ */
 static bool fork_some(char *self)
 {
 	int i, status;
@@ -72,7 +75,7 @@ int main(int argc, char **argv)
 	}
 	end = now() + atol(argv[1]);
 	if (end == now())
-		return 0;	/* what the children exec */
+		return 0;	/* run by exec in a child, with 0 SECONDS */
 	if (cpus > MAX_CPUS)
 		cpus = MAX_CPUS;
 
@@ -96,7 +99,7 @@ int main(int argc, char **argv)
 				fprintf(stderr, "brs_fork_load: a child went wrong\n");
 				return 1;
 			}
-			/* the CPU's events leave the counter to the task's at times */
+			/* with CPU 0's event stopped, the task's event gets the counter */
 			if (i % 4 == 3) {
 				brs_stop(&e[0]);
 				brs_mix(1000);

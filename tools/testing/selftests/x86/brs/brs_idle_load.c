@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Row B13, work for a machine that tells whether an interrupt was held while a
- * CPU was halted: sample all CPUs while two tasks on two CPUs wait for each
- * other, and let the period end everywhere around the CPUs' ways to idle.
+ * Load for the behaviour B13, no PMU interrupt is held while its CPU is halted,
+ * on an emulator that counts such interrupts: sample all CPUs while two tasks
+ * on two CPUs wait for each other, so that periods end at all places of the
+ * CPUs' ways into idle and out of idle.
  *
  * usage: brs_idle_load [ROUNDS [offline]]
  *
- * With "offline", another CPU than the first goes offline and comes back, five
- * times for each period, while all are sampled.
+ * With "offline", CPU 1 goes offline and comes back, five times for each period,
+ * while all CPUs are sampled.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -20,7 +21,7 @@
 #define TOGGLES		5
 #define ONLINE		"/sys/devices/system/cpu/cpu1/online"
 
-/* primes, so that no round of the loop keeps in step */
+/* periods that are primes, so that samples do not always hit the same branch */
 static const __u64 periods[] = { 1009, 337, 101 };
 
 int main(int argc, char **argv)

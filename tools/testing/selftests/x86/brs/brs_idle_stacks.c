@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Row B13: sample all CPUs at one period after the other while they go idle all
- * the time, until there are so many stacks, and say how many of the stacks go
- * across HLT or MWAIT.
+ * For the behaviour B13, no branch stack goes across HLT or MWAIT: samples all
+ * CPUs, which go idle again and again, until there are STACKS stacks of each
+ * PERIOD, and prints how many of the stacks go across HLT or MWAIT.
  *
  * usage: brs_idle_stacks STACKS PERIOD...
  *
  * With two CPUs, two tasks wait for each other; with one CPU, a task sleeps for a
- * short time again and again.  Fails if a period gives no stacks any more.
+ * short time again and again.  Fails if a period gives fewer stacks than STACKS.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -18,8 +18,8 @@
 #include "brs.h"
 
 #define MAX_CPUS	8
-#define ROUNDS		2000	/* of idling, before the ring buffers are read */
-#define SLEEP		1000	/* ns */
+#define ROUNDS		2000	/* rounds of idling until a ring buffer is read */
+#define SLEEP		1000	/* nanoseconds */
 
 static bool idle_often(int cpus)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Row B15: leave all CPUs to another kernel while they are being sampled, user
- * and kernel.  With "crash", this one crashes, and so stops nothing before.
+ * Load for the behaviour B15, BRS works after kexec and after a crash: starts
+ * another kernel while BRS events sample all CPUs, user and kernel.  With
+ * "crash", the running kernel crashes and so does not stop the events before.
  *
  * usage: brs_kexec_load KERNEL INITRD ARGUMENTS [crash]
  */
@@ -60,7 +61,7 @@ int main(int argc, char **argv)
 	brs_mix(100000);
 	for (cpu = 0; cpu < cpus; cpu++)
 		brs_drain(&e[cpu], &t);
-	/* Standard output may still be on its way when this kernel ends. */
+	/* The kernel log, as standard output may be lost when this kernel ends */
 	snprintf(said, sizeof(said), "brs_kexec_load: stacks %lu full %lu\n", t.samples, t.full);
 	brs_write_file("/dev/kmsg", said);
 

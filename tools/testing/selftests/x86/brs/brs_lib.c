@@ -38,7 +38,7 @@ struct perf_event_attr brs_attr(__u64 period)
 	return attr;
 }
 
-/* Returns a file descriptor or a negative error number. */
+/* Opens an event; returns its file descriptor or a negative error number. */
 int brs_try(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
 {
 	int fd = syscall(SYS_perf_event_open, attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC);
@@ -46,7 +46,10 @@ int brs_try(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
 	return fd < 0 ? -errno : fd;
 }
 
-/* @pages: of the ring buffer, a power of two; returns 0 or a negative error number. */
+/*
+ * Opens an event with a ring buffer of @pages pages, a power of two.  Returns 0
+ * or a negative error number.
+ */
 int brs_open(struct brs_event *event, struct perf_event_attr *attr, pid_t pid, int cpu,
 	     unsigned int pages)
 {
@@ -97,7 +100,7 @@ __u64 brs_count(int fd)
 	return count;
 }
 
-/* A reader of one record's words; the record has been copied out of the ring. */
+/* The words of one record that are still to be read, in a copy of the record */
 struct words {
 	const __u64 *at, *end;
 };
@@ -117,7 +120,7 @@ static void take_array(struct words *w, void *to, size_t room, __u64 nr, size_t 
 	w->at += n;
 }
 
-/* In the order that perf_event.h has for PERF_RECORD_SAMPLE */
+/* Decodes the fields of a PERF_RECORD_SAMPLE, in the order of perf_event.h. */
 static void decode(const struct brs_event *event, struct words *w, struct brs_sample *s)
 {
 	__u64 type = event->sample_type, both;
@@ -153,7 +156,10 @@ static void decode(const struct brs_event *event, struct words *w, struct brs_sa
 	}
 }
 
-/* The next sample, if there is one.  Counts what else it meets. */
+/*
+ * Reads records up to the next sample; false if the ring buffer has no sample
+ * left.  Counts lost samples and the records of throttling in @event.
+ */
 bool brs_next(struct brs_event *event, struct brs_sample *sample)
 {
 	size_t room = event->size - getpagesize();
@@ -194,7 +200,7 @@ bool brs_next(struct brs_event *event, struct brs_sample *sample)
 	}
 }
 
-/* Which branch of brs_mix() starts there, -1 if none does */
+/* The index of the branch of brs_mix() at the address @from, or -1 */
 int brs_mix_index(__u64 from)
 {
 	int i;
@@ -207,9 +213,10 @@ int brs_mix_index(__u64 from)
 }
 
 /*
- * How often a stack of brs_mix() alone departs from what that executes: a wrong
- * target, or an entry that does not come just after the next older one.  -1 if
- * other code is in the stack.
+ * Compares a branch stack with the branches that brs_mix() takes.  Returns the
+ * number of errors: an entry with the wrong target, or an entry whose next older
+ * entry is not the branch that brs_mix() takes before.  Returns -1 if the stack
+ * has a branch of other code.
  */
 int brs_mix_breaks(const struct brs_sample *s)
 {
@@ -239,7 +246,7 @@ static bool has_no_mix(const struct brs_sample *s)
 	return true;
 }
 
-/* Read all samples there are, and add them to @tally */
+/* Reads all samples in the ring buffer and adds them to @tally. */
 void brs_drain(struct brs_event *event, struct brs_tally *tally)
 {
 	struct brs_sample s;
@@ -269,7 +276,10 @@ static int by_address(const void *a, const void *b)
 	return l->start < r->start ? -1 : l->start > r->start;
 }
 
-/* False if the kernel hides its addresses, or has no symbols. */
+/*
+ * Reads /proc/kallsyms for brs_symbol().  Returns false if the kernel hides its
+ * addresses or has no symbols.
+ */
 bool brs_symbols_load(void)
 {
 	FILE *file = fopen("/proc/kallsyms", "r");
@@ -313,7 +323,7 @@ const char *brs_symbol(__u64 address)
 	return low ? symbols[low - 1].name : "";
 }
 
-/* Whether the name of the kernel function there has one of the words in it */
+/* Whether @address is in a kernel function with one of @words in its name */
 bool brs_symbol_has(__u64 address, const char *const *words)
 {
 	const char *name;
@@ -328,8 +338,9 @@ bool brs_symbol_has(__u64 address, const char *const *words)
 }
 
 /*
- * The name of a function in the stack that only an NMI runs, on its way in or
- * out or in the handler of the performance monitor; NULL if there is none.
+ * If a branch in the stack comes from a function that only an NMI runs, on its
+ * way in or out or in the PMU's interrupt handler, returns the function's name.
+ * Returns NULL otherwise.
  */
 const char *brs_nmi_function(const struct brs_sample *s)
 {
@@ -348,9 +359,10 @@ const char *brs_nmi_function(const struct brs_sample *s)
 }
 
 /*
- * Whether an interrupt of the idle function is in the stack: BRS was on in HLT
- * or MWAIT.  An interrupt that comes right behind the return of another
- * interrupt, or of perf's idle hook, does not count: HLT was over already.
+ * Whether the stack has a branch from an idle function to an interrupt's entry,
+ * which means that BRS was on in HLT or MWAIT.  An interrupt that comes just
+ * after another interrupt has returned, or just after perf's idle hook has
+ * returned, does not count: HLT was over already.
  */
 bool brs_crosses_idle(const struct brs_sample *s)
 {
@@ -433,7 +445,10 @@ unsigned long brs_interrupts(void)
 	return sum;
 }
 
-/* Send a byte back and forth, and run a little between */
+/*
+ * One side of brs_ping_pong(): sends a byte to the other task, waits until the
+ * byte comes back, and runs a few branches in each round.
+ */
 static bool pass_byte(int from, int to, bool first, long rounds)
 {
 	char byte = 0;
@@ -453,7 +468,7 @@ static bool pass_byte(int from, int to, bool first, long rounds)
 
 /*
  * Two tasks on two CPUs wait for each other, so that each CPU goes idle in each
- * round.  False if that did not go well.
+ * round.  Returns false if a task could not be started or failed.
  */
 bool brs_ping_pong(int cpu, int partner_cpu, long rounds)
 {
@@ -481,7 +496,12 @@ bool brs_ping_pong(int cpu, int partner_cpu, long rounds)
 	return done && !status;
 }
 
-/* The rate cannot be written while the percentage is 0, so it comes first. */
+/*
+ * Sets the highest rate of samples and stores the old values in @saved.  The
+ * kernel takes no new rate while perf_cpu_time_max_percent is 0, so this sets
+ * the percentage to 25, then the rate, and then the percentage to 0, so that
+ * the kernel does not lower the rate.
+ */
 bool brs_limits_rate(struct brs_limits *saved, const char *rate)
 {
 	memset(saved, 0, sizeof(*saved));

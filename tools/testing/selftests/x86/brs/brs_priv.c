@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Rows B7 and B8: what a privilege filter lets through, and to whom. */
+/*
+ * Tests of the behaviours B7 and B8: which branches the filters for privilege
+ * levels keep, and that an event for user mode shows no kernel address.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <grp.h>
@@ -35,7 +38,7 @@ static void look(const struct brs_sample *s, struct counts *c)
 			       brs_is_kernel(s->branch[i].to);
 	}
 	for (i = 0; i < s->nr_chain; i++) {
-		/* the last page has the context marks */
+		/* PERF_CONTEXT_KERNEL is no kernel address by brs_is_kernel() */
 		c->kernel_chain += brs_is_kernel(s->chain[i]) ||
 				   s->chain[i] == PERF_CONTEXT_KERNEL;
 	}
@@ -43,7 +46,7 @@ static void look(const struct brs_sample *s, struct counts *c)
 		c->kernel_regs += brs_is_kernel(s->regs[i]);
 }
 
-/* Samples of a program that is in the kernel most of the time */
+/* Samples a loop of system calls, which is in the kernel most of the time. */
 static struct counts record(struct __test_metadata *_metadata, struct perf_event_attr *attr)
 {
 	struct counts c = {};
@@ -51,7 +54,7 @@ static struct counts record(struct __test_metadata *_metadata, struct perf_event
 	struct brs_event e;
 	int err;
 
-	/* as much as anybody may lock */
+	/* 128 pages: as much memory as an unprivileged user may lock by default */
 	err = brs_open(&e, attr, 0, -1, 128);
 	EXPECT_EQ(0, err);
 	if (err)
@@ -81,7 +84,10 @@ TEST(b7_user_stack_has_no_kernel_address)
 	EXPECT_EQ(0, c.kernel_to);
 }
 
-/* The target decides: where in the program a system call came from is shown */
+/*
+ * A kernel stack keeps a branch by its target.  A system call's target is in the
+ * kernel, so the stack shows from which user address the system call came.
+ */
 TEST(b7_kernel_stack_has_kernel_targets)
 {
 	struct perf_event_attr attr = brs_attr(1009);
@@ -146,7 +152,7 @@ FIXTURE_SETUP(unprivileged)
 	ASSERT_TRUE(brs_write_file(PARANOID, "2"));
 }
 
-/* In a process that has stayed root: the test's own has not. */
+/* Runs in the parent, which is still root: the test's process has become nobody. */
 FIXTURE_TEARDOWN_PARENT(unprivileged)
 {
 	if (self->paranoid[0])

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rows B3 and B4: what is refused at open and by ioctl, and with which error;
- * and, beside each refusal, what is let through.
+ * Tests of the behaviours B3 and B4: which BRS events perf_event_open() and
+ * PERF_EVENT_IOC_PERIOD refuse, with which error, and which similar events they
+ * accept.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,7 +13,10 @@
 
 BRS_WITHOUT_LIMITS
 
-/* Opens for this task and closes again; returns 0 or a negative error number. */
+/*
+ * Opens an event on this task and closes the event again.  Returns 0 or a
+ * negative error number.
+ */
 static int try_open(struct perf_event_attr *attr)
 {
 	int fd = brs_try(attr, 0, -1, -1);
@@ -32,7 +36,7 @@ FIXTURE_VARIANT(attribute)
 {
 	__u64 period;
 	__u64 freq, precise;
-	__u64 branches;		/* more PERF_SAMPLE_BRANCH_* */
+	__u64 branches;		/* PERF_SAMPLE_BRANCH_*, besides ANY */
 	__u64 exclude_user, exclude_kernel, exclude_hv;
 	__u64 inherit, pinned, exclusive;
 	int expected;
@@ -177,8 +181,9 @@ TEST_F(attribute, b3_open_for_a_cpu)
 }
 
 /*
- * All that has a say in whether there is an event, in all combinations.  What
- * is refused for more than one reason may be refused for either.
+ * The attributes that decide whether a BRS event can be opened, for the test of
+ * all their combinations.  If a combination breaks two rules with different
+ * errors, either error is right.
  */
 struct combination {
 	__u64 period;
@@ -215,9 +220,9 @@ static const struct {
 	{ PERF_SAMPLE_BRANCH_IN_TX, -EOPNOTSUPP },
 	{ PERF_SAMPLE_BRANCH_NO_TX, -EOPNOTSUPP },
 	{ PERF_SAMPLE_BRANCH_CALL_STACK, -EOPNOTSUPP },
-	{ 1ULL << 19, -EOPNOTSUPP },		/* event counts, of Linux 6.8 */
-	{ 1ULL << 40, -EINVAL },		/* no such type */
-	{ 0, -EINVAL },				/* a privilege level is no type */
+	{ 1ULL << 19, -EOPNOTSUPP },		/* BRANCH_COUNTERS, since Linux 6.8 */
+	{ 1ULL << 40, -EINVAL },		/* not a PERF_SAMPLE_BRANCH_* bit */
+	{ 0, -EINVAL },				/* no type of branches */
 };
 
 static const __u64 all_levels[] = {
@@ -232,7 +237,10 @@ static size_t take(size_t *n, size_t choices)
 	return choice;
 }
 
-/* The @n-th of all, and what has to come of its branch type; false if there is none */
+/*
+ * Makes the @n-th combination, and the error that its type of branches has to
+ * give.  Returns false if there are not so many combinations.
+ */
 static bool nth_combination(size_t n, struct combination *c, int *type_expected)
 {
 	size_t type;
@@ -250,13 +258,13 @@ static bool nth_combination(size_t n, struct combination *c, int *type_expected)
 	return !n;
 }
 
-/* Is @err what has to come of it? */
+/* Whether @err is a right result of opening the combination @c */
 static bool fits(const struct combination *c, int type_expected, int err)
 {
 	bool invalid = false, unsupported = false;
 	__u64 level = c->branches & PLM;
 
-	/* without a level among the branch types it is the event's own */
+	/* an event without a PERF_SAMPLE_BRANCH_* level takes it from exclude_* */
 	if (!level)
 		level = (c->exclude_user ? 0 : PERF_SAMPLE_BRANCH_USER) |
 			(c->exclude_kernel ? 0 : PERF_SAMPLE_BRANCH_KERNEL);
@@ -304,7 +312,7 @@ TEST(b3_every_combination)
 			break;
 		err = try_combination(&c);
 		opened += !err;
-		/* the first few tell enough */
+		/* log the first five wrong results only */
 		if (!fits(&c, type_expected, err) && wrong++ < 5)
 			TH_LOG("combination %u, period %llu branches 0x%llx: error %d",
 			       tried, c.period, c.branches, err);
@@ -314,7 +322,7 @@ TEST(b3_every_combination)
 	EXPECT_EQ(0, wrong);
 }
 
-/* Without a branch stack none of the rules of BRS hold for the same event. */
+/* Without a branch stack, branch-brs can have any period or a frequency. */
 TEST(b3_no_rule_without_a_stack)
 {
 	static const __u64 periods[] = { 0, 1, 16, 17 };
@@ -375,7 +383,7 @@ TEST(b3_period_change_of_a_running_event)
 		before += s.period == 20011;
 		after += s.period == 2003;
 	}
-	/* 800000 branches each */
+	/* brs_mix() takes 800000 branches with each of the two periods */
 	EXPECT_GE(before, 37);
 	EXPECT_LE(before, 42);
 	EXPECT_GE(after, 390);
@@ -410,7 +418,7 @@ TEST(b4_group_with_others_is_fine)
 	REQUIRE_BRS();
 	leader = brs_try(&attr, 0, -1, -1);
 	ASSERT_GE(leader, 0);
-	/* six counters: five are left, whatever they count */
+	/* there are six counters: five events fit in a group with a BRS event */
 	for (i = 0; i < 5; i++) {
 		member[i] = brs_try(&other, 0, -1, leader);
 		EXPECT_GE(member[i], 0);
@@ -421,7 +429,10 @@ TEST(b4_group_with_others_is_fine)
 	close(leader);
 }
 
-/* Floating point operations: more than 15 a cycle, so that two counters count */
+/*
+ * The event of floating point operations.  As it can count more than 15 of them
+ * in a cycle, it takes two counters.
+ */
 #define FLOPS	0x003
 
 TEST(b4_event_of_two_counters_is_tied_too)

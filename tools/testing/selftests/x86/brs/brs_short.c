@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rows B9, B10 and B11: kernel and user together at short periods, where the
- * branches of the interrupt itself are as many as the period has, and beside
- * another sampling event.
+ * Tests of the behaviours B9, B10 and B11: BRS events for kernel and user at
+ * short periods, where the PMU's own interrupt takes as many branches as a
+ * period, and BRS events beside another sampling event.
  */
 #define _GNU_SOURCE
 #include <unistd.h>
 
 #include "brs_test.h"
 
-/* The default: what cannot be sampled is throttled */
+/* The kernel's default rate: events with a short period are throttled */
 BRS_LIMITS("100000")
 
 #define INSTRUCTIONS	0xc0
 
-/* How often an event is stopped beside another one */
+/* How often b11_stopped_at_any_place stops the BRS event with each period */
 #define STOPS		100
 
 FIXTURE(period)
@@ -72,7 +72,7 @@ TEST_F(period, b9_no_more_samples_than_periods)
 	struct brs_event e;
 	__u64 count;
 
-	/* a storm: interrupts that come before the period is over */
+	/* interrupts before the end of a period would make too many samples */
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 4096));
 	brs_start(&e);
 	brs_mixed_calls(variant->loops);
@@ -103,12 +103,12 @@ TEST_F(period, b9_user_stacks_are_exact)
 	while (brs_next(&e, &s)) {
 		int breaks = brs_mix_breaks(&s);
 
-		/* the period ended in an interrupt's work, however long that was */
+		/* skip a stack that an interrupt handler filled with kernel branches */
 		if (!s.nr && (__s64)s.ip < 0)
 			continue;
 		samples++;
 		EXPECT_LE(breaks, 0);
-		/* the kernel's part of a stack is filtered out */
+		/* a stack has fewer entries when its kernel branches are filtered out */
 		exact += !breaks && s.nr >= BRS_DEPTH / 2;
 	}
 	brs_close(&e);
@@ -130,7 +130,7 @@ TEST(b10_no_entry_of_the_interrupt)
 	if (!brs_symbols_load())
 		SKIP(return, "/proc/kallsyms has no addresses");
 
-	/* about as many branches as a handler has, whatever their exact number is */
+	/* periods around the number of branches that the PMU's interrupt takes */
 	for (period = 151; period <= 401; period += 10) {
 		struct perf_event_attr attr = brs_attr(period);
 
@@ -163,9 +163,10 @@ FIXTURE_VARIANT(beside)
 {
 	__u64 config;
 	/*
-	 * The other event's period.  An event that counts in the kernel counts its
-	 * own interrupt too, so that a shorter period leaves no time for the
-	 * program between two interrupts, and nothing to be sampled.
+	 * The other event's period: @period if the event excludes the kernel, and
+	 * @kernel_period if it counts in the kernel.  There, it counts its own
+	 * interrupt too, and a short period would end in each interrupt, so that
+	 * the program would not run.
 	 */
 	__u64 period;
 	__u64 kernel_period;
@@ -197,8 +198,7 @@ struct beside_tally {
 	unsigned long others;
 };
 
-/* @work is sampled by BRS and by another event, on another counter */
-/* Open a BRS event, and beside it another event on another counter */
+/* Opens a BRS event @e and another sampling event @o, on another counter. */
 static bool open_both(struct __test_metadata *_metadata, struct brs_event *e, struct brs_event *o,
 		      struct perf_event_attr *attr, __u64 config, __u64 period)
 {
@@ -221,7 +221,7 @@ static bool open_both(struct __test_metadata *_metadata, struct brs_event *e, st
 	return !err;
 }
 
-/* @work is sampled by both */
+/* Samples @work by a BRS event and by another event; returns both numbers. */
 static struct beside_tally record_beside(struct __test_metadata *_metadata,
 					 __u64 config, __u64 period, bool user_only,
 					 void (*work)(long), long loops)
@@ -278,7 +278,7 @@ TEST_F(beside, b11_period_is_kept)
 {
 	struct beside_tally t;
 
-	/* 800000 branches */
+	/* brs_mix() takes 800000 branches: 792 periods of 1009 */
 	t = record_beside(_metadata, variant->config, variant->period,
 			  true, brs_mix, 100000);
 	EXPECT_GE(t.brs.samples, 785);
@@ -286,10 +286,10 @@ TEST_F(beside, b11_period_is_kept)
 }
 
 /*
- * The other event's interrupts hit each place of the way that stops an event,
- * also that between the decision and the counter. An interrupt that leads to the
- * next one would never end, or not before it is throttled, which is late enough
- * to show.
+ * The other event's interrupts come at each place of the code that stops the BRS
+ * event.  An interrupt that causes the next interrupt would start a storm, which
+ * ends only when the event is throttled.  The number of interrupts would show
+ * the storm.
  */
 TEST_F(beside, b11_stopped_at_any_place)
 {
@@ -328,9 +328,10 @@ TEST_F(beside, b11_stopped_at_any_place)
 		brs_close(&e);
 		EXPECT_GT(t.samples, 50);
 		/*
-		 * Beside those with a sample: each may have ended a capture,
-		 * which is taken again, and so may each of the places that stop
-		 * the PMU, of which there are two in a round, and some in ticks.
+		 * There are interrupts without a sample: an interrupt with a
+		 * sample, or a stop of the PMU, may end a recording early.  The
+		 * recording is then made again and needs a second interrupt.
+		 * Each round stops the PMU twice, and timer ticks stop it, too.
 		 */
 		EXPECT_LE(interrupts, 2 * samples + 4 * STOPS);
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Row B15: sample a task and a CPU, suspend to RAM, and see whether both go on
- * recording afterwards.  Somebody else has to wake the machine up.
+ * For the behaviour B15, recording goes on after suspend to RAM: samples a task
+ * and a CPU, suspends, and checks that both events record branches afterwards.
+ * The machine has to be woken up from outside.
  *
  * usage: brs_sleep_load
  */
@@ -16,8 +17,8 @@
 #define STATE	"/sys/power/state"
 
 /*
- * Of brs_mix(100000), 800000 branches: there are 792 samples, a few of which an
- * interrupt makes short.  Others come from this program's own code.
+ * The fewest samples with an exact stack that brs_mix(100000) may give.  Its
+ * 800000 branches are 792 periods; an interrupt makes a few stacks shorter.
  */
 #define EXACT	750
 
@@ -27,7 +28,7 @@ static void say(const char *when, const char *who, __u64 count, const struct brs
 	       (unsigned long long)count, t->samples, t->exact);
 }
 
-/* Samples of 800000 branches, for both kinds of events one after the other */
+/* Samples brs_mix() by the task's event, and then again by the CPU's event. */
 static bool record(struct brs_event e[2], const char *when)
 {
 	static const char *const who[] = { "task's", "CPU's" };
@@ -43,7 +44,7 @@ static bool record(struct brs_event e[2], const char *when)
 		brs_drain(&e[i], &t);
 		say(when, who[i], count, &t);
 		good &= t.exact >= EXACT && !t.wrong && count >= 799999;
-		/* the task's turn is over: one counter is all there is */
+		/* both events need the same counter, so that one has to stop */
 		if (!i) {
 			brs_stop(&e[0]);
 			brs_start(&e[1]);
@@ -66,7 +67,7 @@ int main(void)
 		fprintf(stderr, "brs_sleep_load: needs root\n");
 		return 1;
 	}
-	/* the CPU that stays online */
+	/* CPU 0, which stays online during suspend */
 	brs_pin(0);
 	attr.exclude_kernel = 1;
 	for (i = 0; i < 2; i++) {
@@ -80,7 +81,7 @@ int main(void)
 	brs_start(&e[0]);
 	good = record(e, "before");
 
-	/* asleep with the CPU's event running */
+	/* suspend while the CPU's event is running */
 	if (!brs_write_file(STATE, "mem")) {
 		fprintf(stderr, "brs_sleep_load: %s: %s\n", STATE, strerror(errno));
 		return 3;

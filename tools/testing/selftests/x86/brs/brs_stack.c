@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rows B2, B5 and B6: which events may have a stack, what is in it, and how
- * often there is one.
+ * Tests of the behaviours B2, B5 and B6: which events can have a branch stack,
+ * which branches a stack has, and how many stacks there are.
  */
 #define _GNU_SOURCE
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 BRS_WITHOUT_LIMITS
 
-/* The events that the recording tests try, besides the recommended one */
+/* Codes of events that can have branch stacks, besides branch-brs */
 #define CYCLES		0x76
 #define INSTRUCTIONS	0xc0
 #define BRANCHES	0xc2
@@ -25,7 +25,7 @@ static void no_kernel(struct perf_event_attr *attr)
 	attr->exclude_kernel = 1;
 }
 
-/* Samples of brs_mix() by another event than branch-brs: as exact as by that one */
+/* Samples of brs_mix() by the event @config have to be exact stacks. */
 static void records_mix(struct __test_metadata *_metadata, __u64 config)
 {
 	struct perf_event_attr attr = brs_attr(20011);
@@ -128,7 +128,7 @@ TEST(b5_newest_entry_is_where_the_sample_is)
 		if (!s.nr || !brs_within(s.branch[0].from, brs_chain_start, brs_chain_end))
 			continue;
 		samples++;
-		/* the interrupt may come some instructions late: a cache line here */
+		/* the sample's IP may be some instructions, here 64 bytes, later */
 		near += s.ip - s.branch[0].to < 64;
 	}
 	brs_close(&e);
@@ -157,7 +157,7 @@ TEST(b5_sixteen_deep_in_user_code)
 	}
 	brs_close(&e);
 	TH_LOG("%u samples, %u full", samples, full);
-	/* what an interrupt of the timer put in a stack is filtered out of it */
+	/* a timer interrupt's branches are filtered out, which makes a stack short */
 	EXPECT_GT(samples, 1500);
 	EXPECT_GE(full * 100, samples * 95);
 }
@@ -203,7 +203,7 @@ TEST(b5_flags_are_zero)
 
 	while (brs_next(&e, &s)) {
 		for (i = 0; i < s.nr; i++) {
-			/* all bits after the two addresses */
+			/* struct perf_branch_entry has its flags after two addresses */
 			memcpy(&flags, (char *)&s.branch[i] + 16, sizeof(flags));
 			EXPECT_EQ(0, flags);
 			entries++;
@@ -225,7 +225,10 @@ TEST(b5_no_entry_outlives_a_stop)
 	REQUIRE_BRS();
 	no_kernel(&attr);
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
-	/* stopped at every distance from an overflow, between two pieces of code */
+	/*
+	 * Stop the event between brs_body_a() and brs_body_b(), at many distances
+	 * from an overflow.  No stack may have branches of both functions.
+	 */
 	for (n = 1; n <= 1500; n++) {
 		brs_start(&e);
 		brs_body_a(1 + n % 23);
@@ -256,7 +259,7 @@ FIXTURE(period)
 FIXTURE_VARIANT(period)
 {
 	__u64 period;
-	long rounds;		/* of brs_chain() */
+	long rounds;		/* argument of brs_chain() */
 };
 
 FIXTURE_VARIANT_ADD(period, of_17) { .period = 17, .rounds = 25 };
@@ -279,7 +282,7 @@ FIXTURE_TEARDOWN(period)
 {
 }
 
-/* Within 1 %, or one sample where there are few */
+/* Whether two numbers of samples differ by at most 1 %, or by one sample */
 static bool about(__u64 found, __u64 expected)
 {
 	__u64 distance = found > expected ? found - expected : expected - found;
@@ -313,7 +316,11 @@ TEST_F(period, b6_samples_are_branches_by_period)
 	brs_close(&e);
 }
 
-/* Shorter ones are near to the fewest events that the counter can be set to */
+/*
+ * Periods for the test of the place in the program where samples are taken.
+ * Periods below 100 are left out: they are near to the fewest events that the
+ * counter can be set to.
+ */
 FIXTURE(phase)
 {
 };
@@ -355,10 +362,11 @@ TEST_F(phase, b6_sample_stands_at_its_period)
 	brs_stop(&e);
 
 	/*
-	 * The counter goes on while the 16 branches are recorded.  That is made
-	 * good for by overflowing 16 early: otherwise the event's count at a
-	 * sample would be 16 beyond a multiple of the period.  As the branches
-	 * are numbered, the newest entry has to keep in step as well.
+	 * The counter goes on while 16 branches are recorded.  To make up for
+	 * that, the kernel lets the counter overflow 16 events early, so that the
+	 * event's count at a sample is a multiple of the period, and not 16 more.
+	 * Each address in brs_chain() stands for a number of branches, so that the
+	 * address of the newest entry has to agree with the event's count.
 	 */
 	while (brs_next(&e, &s)) {
 		__u64 number, offset;
@@ -383,7 +391,10 @@ TEST_F(phase, b6_sample_stands_at_its_period)
 	EXPECT_GE(in_step * 100, samples * 95);
 }
 
-/* Samples against the event's own count, which has the kernel's branches in it */
+/*
+ * Compares the number of samples with the event's own count divided by the
+ * period.  With the kernel's branches, only the event itself knows the number.
+ */
 static void counts_agree(struct __test_metadata *_metadata,
 			 void (*restrict_to)(struct perf_event_attr *attr), long loops)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Row B1: how the machine tells that it has Branch Sampling. */
+/*
+ * Tests of the behaviour B1: /proc/cpuinfo, sysfs and the kernel's log say that
+ * the machine has Branch Sampling (BRS).
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +12,7 @@
 
 #define CPU_PMU	"/sys/bus/event_source/devices/cpu"
 
-/* Whether a line of /proc/cpuinfo that starts with "flags" has the word */
+/* Whether /proc/cpuinfo has the CPU flag @word */
 static bool cpu_flag(const char *word)
 {
 	FILE *file = fopen("/proc/cpuinfo", "r");
@@ -29,7 +32,7 @@ static bool cpu_flag(const char *word)
 	return found;
 }
 
-/* Whether the kernel's log has the text, since it started */
+/* Whether the kernel's log since boot has a line with @text */
 static bool logged(const char *text)
 {
 	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
@@ -58,7 +61,7 @@ TEST(b1_flag_means_a_stack)
 	struct perf_event_attr attr = brs_attr(10007);
 	int fd = brs_try(&attr, 0, -1, -1);
 
-	/* true of every machine: with the flag there is a stack, and an event */
+	/* on every machine: the flag "brs" means branch stacks and branch-brs */
 	if (cpu_flag("brs")) {
 		EXPECT_GE(fd, 0);
 		EXPECT_TRUE(brs_present());

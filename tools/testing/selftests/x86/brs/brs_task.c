@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rows B4 and B13 to B16: several events, several tasks, several CPUs, and CPUs
- * that come and go or have nothing to do.
+ * Tests of the behaviours B4 and B13 to B16: BRS with several events, several
+ * tasks and several CPUs, with idle CPUs, and with CPUs that go offline.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +26,7 @@ BRS_LIMITS("100000")
 #define SIBLING_CPU	1
 #define ONLINE		"/sys/devices/system/cpu/cpu1/online"
 
-/* What an event's read() gives with the times */
+/* The result of read() on an event whose read_format is TIMES */
 struct times {
 	__u64 count, enabled, running;
 };
@@ -42,7 +42,7 @@ static struct times read_times(int fd)
 	return t;
 }
 
-/* The samples since the last time */
+/* Reads the samples that have come since the last call. */
 static struct brs_tally drain(struct brs_event *e)
 {
 	struct brs_tally t = {};
@@ -68,13 +68,13 @@ TEST(b4_two_events_take_turns)
 	ASSERT_EQ(0, brs_open(&e2, &attr2, 0, -1, 256));
 	brs_start(&e1);
 	brs_start(&e2);
-	/* until both have had the counter for a while */
+	/* work until each of the two events has had the counter for a while */
 	for (round = 0; round < 400 && (all1.exact < 100 || all2.exact < 100); round++) {
 		brs_mix(50000);
 		brs_drain(&e1, &all1);
 		brs_drain(&e2, &all2);
 	}
-	/* the second event is enabled only while the first event is */
+	/* stop in this order, so that e2 was enabled only while e1 was enabled */
 	brs_stop(&e2);
 	brs_stop(&e1);
 	t1 = read_times(e1.fd);
@@ -85,7 +85,7 @@ TEST(b4_two_events_take_turns)
 	EXPECT_GE(all2.exact, 100);
 	EXPECT_EQ(0, all1.wrong);
 	EXPECT_EQ(0, all2.wrong);
-	/* never both at once */
+	/* e1 and e2 never run at the same time */
 	EXPECT_LE(t1.running + t2.running, t1.enabled + t1.enabled / 50);
 	EXPECT_LT(t1.running, t1.enabled);
 	EXPECT_LT(t2.running, t2.enabled);
@@ -208,8 +208,8 @@ static void place(const struct brs_sample *s, struct places *p)
 }
 
 /*
- * Two tasks share CPU 0 and give it to each other all the time: this one runs
- * brs_body_a(), the other one brs_body_b().  Returns the other's pid.
+ * Two tasks share CPU 0 and yield it to each other all the time: the caller runs
+ * brs_body_a(), and its child runs brs_body_b().  Returns the child's pid.
  */
 static pid_t take_turns(struct __test_metadata *_metadata, long rounds)
 {
@@ -323,7 +323,10 @@ TEST(b14_cpu_and_task_events_together)
 	ASSERT_EQ(0, brs_open(&cpu, &attr, -1, 0, 256));
 	brs_start(&cpu);
 	brs_start(&task);
-	/* the CPU's comes first; the task's has its turn when the scheduler looks again */
+	/*
+	 * The CPU's event has the counter first.  When that event is stopped, the
+	 * task's event gets the counter at the next tick or context switch.
+	 */
 	for (i = 0; i < 100 && of_cpu.exact < 500; i++) {
 		brs_mix(100000);
 		brs_drain(&cpu, &of_cpu);
@@ -380,7 +383,7 @@ TEST_F(hotplug, b15_task_goes_on_when_its_cpu_goes)
 		EXPECT_GE(t.exact, 140);
 		EXPECT_EQ(0, t.wrong);
 
-		/* taken from under the task, which is moved to the other CPU */
+		/* take the task's CPU offline, which moves the task to another CPU */
 		ASSERT_TRUE(brs_write_file(ONLINE, "0"));
 		brs_mix(200000);
 		t = drain(&e);
@@ -410,7 +413,7 @@ TEST_F(hotplug, b15_cpu_event_ends_with_its_cpu)
 	ASSERT_TRUE(brs_write_file(ONLINE, "0"));
 	ASSERT_TRUE(brs_write_file(ONLINE, "1"));
 
-	/* a fresh one has the CPU's counter for itself and starts from nothing */
+	/* a new event on CPU 1 has the counter for itself and starts from 0 */
 	ASSERT_EQ(0, brs_open(&after, &attr, -1, SIBLING_CPU, 256));
 	brs_start(&after);
 	brs_pin(SIBLING_CPU);
@@ -514,7 +517,7 @@ TEST(b16_group_counts_beside_the_stacks)
 	brs_mix(200000);
 	brs_stop(&e);
 	EXPECT_GE(drain(&e).exact, 140);
-	/* the loop's 1600000 branches but for the last, and a few around it */
+	/* brs_mix() takes 1599999 branches; some come before and after it */
 	count = brs_count(fd);
 	EXPECT_GE(count, 1599999);
 	EXPECT_LE(count, 1602000);
@@ -523,8 +526,8 @@ TEST(b16_group_counts_beside_the_stacks)
 }
 
 /*
- * The other event's samples read the count of the BRS event, some of them in
- * the interrupt that has just taken a stack for that.
+ * The group's other event samples too, and each of its samples reads the count
+ * of the BRS event, sometimes in an interrupt that has just taken a branch stack.
  */
 TEST(b16_count_is_read_by_samples_of_the_group)
 {
@@ -545,7 +548,7 @@ TEST(b16_count_is_read_by_samples_of_the_group)
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
 	fd = brs_try(&member, 0, -1, e.fd);
 	ASSERT_GE(fd, 0);
-	/* goes on when it is full, as it cannot be written from here */
+	/* mapped without PROT_WRITE, so that the kernel overwrites old records */
 	ring = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 	ASSERT_NE(MAP_FAILED, ring);
 
@@ -556,7 +559,7 @@ TEST(b16_count_is_read_by_samples_of_the_group)
 	t = drain(&e);
 	TH_LOG("%llu branches, %lu samples", (unsigned long long)count, t.samples);
 	EXPECT_NE(0, ((struct perf_event_mmap_page *)ring)->data_head);
-	/* the loop's within a percent, and some of the kernel's */
+	/* brs_mix() takes 1600000 branches, and the kernel takes some, too */
 	EXPECT_GE(count, 1584000);
 	EXPECT_LE(count, 2400000);
 	EXPECT_GE(t.samples, 100);
@@ -576,7 +579,7 @@ TEST(b16_inherited_by_children)
 	brs_pin(0);
 	attr.exclude_kernel = 1;
 	attr.inherit = 1;
-	/* a ring that children write to has to be one CPU's */
+	/* an inherited event can have a ring buffer only if it is bound to a CPU */
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, 0, 256));
 	brs_start(&e);
 	for (i = 0; i < 4; i++) {
@@ -636,7 +639,7 @@ TEST_F(slow_rate, b16_throttled_and_let_go_again)
 
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
-	/* counts on while the other one is stopped */
+	/* a plain event counts all branches, also while the BRS event is throttled */
 	all.exclude_kernel = 1;
 	all.sample_period = 0;
 	all.branch_sample_type = 0;
@@ -663,15 +666,16 @@ TEST_F(slow_rate, b16_throttled_and_let_go_again)
 	EXPECT_GE(e.unthrottled, SLOW_ROUNDS);
 	EXPECT_LE(e.unthrottled, e.throttled);
 
-	/* as many as allowed in each tick, which is rounded up; one more may have begun */
+	/* the rate allows a number of samples in each tick, rounded up; one tick more */
 	EXPECT_LE(t.samples, (took + 0.01) * SLOW_RATE * 1.1);
 	EXPECT_GE(t.samples, e.throttled);
 	EXPECT_LE(t.samples * 5, branches / 101);
 
 	/*
-	 * A tick allows for some samples, one right after the other. They are of
-	 * what it has interrupted, which may be brs_drain(). The first one may
-	 * have the way out of the tick in it, which is filtered out.
+	 * After each tick, the event takes some samples, one right after the
+	 * other.  They show the code that the tick interrupted, which may be
+	 * brs_drain().  The first stack after a tick may have kernel branches of
+	 * the tick's end; they are filtered out, which makes the stack shorter.
 	 */
 	EXPECT_EQ(0, t.wrong);
 	EXPECT_GE(t.exact * 2, t.samples);
@@ -693,7 +697,10 @@ FIXTURE_SETUP(cgroup)
 	REQUIRE_ROOT();
 	snprintf(self->top, sizeof(self->top), "/tmp/brs-cgroup-XXXXXX");
 	ASSERT_NE(NULL, mkdtemp(self->top));
-	/* a system with cgroup2 alone has perf_event in it, one with both may not */
+	/*
+	 * Try cgroup v1 first: perf_event is in cgroup2 on a system without v1, but
+	 * may be missing from cgroup2 on a system with both versions.
+	 */
 	self->mounted = !mount("none", self->top, "cgroup", 0, "perf_event") ||
 			!mount("none", self->top, "cgroup2", 0, NULL);
 	if (!self->mounted)

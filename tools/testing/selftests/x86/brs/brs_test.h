@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* For programs that test; brs.h has what other programs share with them. */
+/*
+ * For the test programs of AMD Branch Sampling (BRS).  Programs that only make
+ * load for a test include brs.h alone.
+ */
 #ifndef BRS_TEST_H
 #define BRS_TEST_H
 
@@ -8,11 +11,14 @@
 #include "brs.h"
 #include "kselftest_harness.h"
 
-/* An emulated machine takes its time, the more so on a busy host. */
+/* A test may take long on an emulated machine, above all on a busy host. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 300
 
-/* Skip the test, or all tests of a fixture, on a machine that lacks this */
+/*
+ * REQUIRE_*() skip the test that uses them, or from FIXTURE_SETUP() all tests of
+ * the fixture, on a machine without BRS, without root, or with too few CPUs.
+ */
 #define REQUIRE_BRS()							\
 do {									\
 	if (!brs_present())						\
@@ -32,8 +38,9 @@ do {									\
 } while (0)
 
 /*
- * How often may be sampled, from here to the end of the program, if it runs as
- * root: the default is lowered when interrupts take long, as emulated ones do.
+ * Sets the highest rate of samples while the test program runs, if it runs as
+ * root, and has the kernel keep that rate.  By default, the kernel lowers the
+ * rate when PMU interrupts take long, and on an emulated machine they do.
  */
 #define BRS_LIMITS(_rate)						\
 static struct brs_limits brs_limits;					\
@@ -48,7 +55,7 @@ static void __attribute__((destructor)) restore_limits(void)		\
 	brs_limits_restore(&brs_limits);				\
 }
 
-/* For tests that are about something else than throttling */
+/* Sets a rate of samples so high that the kernel throttles no event. */
 #define BRS_WITHOUT_LIMITS	BRS_LIMITS("100000000")
 
 #endif /* BRS_TEST_H */

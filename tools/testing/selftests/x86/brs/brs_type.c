@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Row B12: branch types, told and selected by decoding the branch. */
+/*
+ * Tests of the behaviour B12: the kernel decodes branches to find their types,
+ * filters branch stacks by type, and saves the types with the samples.
+ */
 #define _GNU_SOURCE
 #include <unistd.h>
 
@@ -15,9 +18,9 @@ FIXTURE(filter)
 
 FIXTURE_VARIANT(filter)
 {
-	__u64 branches;		/* PERF_SAMPLE_BRANCH_* */
-	unsigned int types;		/* what may be left in brs_mix() */
-	unsigned int entries;		/* how many of that are in 16 */
+	__u64 branches;		/* the filter: PERF_SAMPLE_BRANCH_* */
+	unsigned int types;	/* bits of the types that the filter keeps */
+	unsigned int entries;	/* how many of 16 branches of brs_mix() it keeps */
 };
 
 FIXTURE_VARIANT_ADD(filter, any_call) {
@@ -125,7 +128,7 @@ TEST_F(filter, b12_saves_the_type)
 	EXPECT_GE(entries, 350 * variant->entries);
 }
 
-/* Records a program of many system calls; returns how often each type was saved. */
+/* Samples a loop of system calls; counts the saved types of branches in @types. */
 static void count_types(struct __test_metadata *_metadata, __u64 branches,
 			unsigned int *types)
 {
