@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which events can be opened: each rule by itself, then every combination. */
+/* Tests which EBB events can be opened: each rule alone, then all combinations. */
 #include "kselftest_harness.h"
 #include "ebb_test.h"
 
@@ -18,7 +18,7 @@ FIXTURE(refused)
 	struct perf_event_attr attr;
 };
 
-/* Every test starts from attributes that are taken. */
+/* Every test starts with attributes that the kernel accepts, and changes them. */
 FIXTURE_SETUP(refused)
 {
 	if (!ebb_available())
@@ -143,7 +143,7 @@ FIXTURE(group)
 	int leader;
 };
 
-/* A leader that may be alone on the PMU; the tests say with which code. */
+/* The attributes of a group leader, pinned and exclusive; each test opens it. */
 FIXTURE_SETUP(group)
 {
 	if (!ebb_available())
@@ -183,7 +183,7 @@ TEST_F(group, e3_plain_member_of_an_ebb_group)
 
 TEST_F(group, e3_ebb_member_of_a_plain_group)
 {
-	/* Pinned and exclusive, so that only its code is wrong. */
+	/* The leader is pinned and exclusive, so that only its code is wrong. */
 	self->attr.config &= ~EBB_EVENT_EBB;
 	self->leader = perf_open(&self->attr, 0, -1, -1);
 	ASSERT_GE(self->leader, 0);
@@ -278,8 +278,9 @@ TEST_F(group, e24_software_leader)
 }
 
 /*
- * All combinations of what the rules speak of: each is refused with EINVAL if
- * one of them says so, and otherwise opens, can be enabled and can be read.
+ * Bits for all combinations of the attributes that the rules of EBB are about. A
+ * combination that breaks a rule fails with EINVAL. Every other combination can
+ * be opened, enabled and read.
  */
 #define WALK_EBB		0x001
 #define WALK_BHRB		0x002
@@ -302,7 +303,7 @@ static bool walk_opens(unsigned int bits)
 	unsigned int always = WALK_PMC | WALK_TASK;
 	unsigned int alone = WALK_PINNED | WALK_EXCLUSIVE;
 
-	/* The leader of the members is an EBB event of this task. */
+	/* A member joins a group whose leader is an EBB event of this task. */
 	if (bits & WALK_MEMBER)
 		never |= alone;
 	else
@@ -351,7 +352,7 @@ TEST(e2_every_combination_is_refused_or_works)
 	for (bits = 0; bits < WALK_END; bits++) {
 		bool task = bits & WALK_TASK;
 
-		/* Linux 6.14 and later refuse a frequency of 0 by themselves. */
+		/* From Linux 6.14 on, perf refuses a frequency of 0, for any PMU. */
 		if ((bits & WALK_FREQ) && !(bits & WALK_PERIOD) &&
 		    !(bits & WALK_EBB))
 			continue;

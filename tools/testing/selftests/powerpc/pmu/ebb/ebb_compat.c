@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The interface as programs use it: every element that a program written for
- * any kernel with EBB may rely on, each by itself. These tests give the same
- * result on each such kernel.
+ * Tests of the elements of the EBB interface that programs may rely on, one by
+ * one. The tests have the same results on every kernel that has EBB.
  */
 #include "kselftest_harness.h"
 #include <fcntl.h>
@@ -16,7 +15,7 @@
 #define PPC_FEATURE2_HTM	0x40000000
 #endif
 
-/* The BHRB: readable and clearable while any EBB event is on the PMU */
+/* A program can read and clear the BHRB while it has an EBB event on the PMU. */
 static unsigned long bhrb[BHRB_ENTRIES];
 static unsigned long bhrb_turns;
 static unsigned long bhrb_of_work;
@@ -29,7 +28,7 @@ static void clear_bhrb(void)
 		     "	.machine pop\n" : : : "memory");
 }
 
-/* PMAE is clear in the handler: nothing is recorded. */
+/* The BHRB does not record branches of the handler, as MMCR0[PMAE] is clear. */
 static void use_bhrb(struct ebb_regs *regs)
 {
 	int i;
@@ -55,7 +54,7 @@ FIXTURE_VARIANT(bhrb)
 	bool records;
 };
 
-/* Before v3.1 the buffer is filled whether or not it was asked for. */
+/* Before ISA v3.1, the BHRB records branches even without bit 62 in the code. */
 FIXTURE_VARIANT_ADD(bhrb, not_asked_for) { .bits = 0 };
 FIXTURE_VARIANT_ADD(bhrb, all_branches) {
 	.bits = EBB_EVENT_BHRB | EBB_EVENT_IFM(0), .records = true
@@ -118,14 +117,14 @@ TEST_F(bhrb, e28_buffer_is_read_and_cleared_in_the_program)
 	close(fd);
 }
 
-/* Groups of each size, and leaders on each counter */
+/* Groups of one to six events, with leaders on different PMCs */
 FIXTURE(group)
 {
 };
 
 FIXTURE_VARIANT(group)
 {
-	int pmcs[MAX_PMC + 1];	/* ends with 0 */
+	int pmcs[MAX_PMC + 1];	/* the leader's PMC first; 0 ends the list */
 };
 
 FIXTURE_VARIANT_ADD(group, of_1) { .pmcs = { 1 } };
@@ -168,7 +167,7 @@ TEST_F(group, e28_each_counter_makes_ebbs)
 		pmcs |= 1u << variant->pmcs[n];
 	}
 	ASSERT_EQ(0, ioctl(fds[0], PERF_EVENT_IOC_ENABLE, 0));
-	/* How many there are, then the value and the number of each */
+	/* The number of events, then the value and the ID of each event */
 	ASSERT_EQ((1 + 2 * n) * sizeof(uint64_t), read(fds[0], values, sizeof(values)));
 	EXPECT_EQ(n, values[0]);
 	arm(pmcs, PERIOD);
@@ -180,7 +179,7 @@ TEST_F(group, e28_each_counter_makes_ebbs)
 	EXPECT_EQ(0, tally.spurious);
 	EXPECT_EQ(0, tally.ill);
 
-	/* One after the other, with all others far from an overflow */
+	/* Now let one PMC at a time overflow, with the other PMCs far from overflow. */
 	for (i = 0; i < n; i++) {
 		ebb_disable();
 		ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
@@ -195,7 +194,7 @@ TEST_F(group, e28_each_counter_makes_ebbs)
 		close(fds[n]);
 }
 
-/* What is counted: user mode, the kernel, both or nothing */
+/* Events that exclude user mode, the kernel, the hypervisor or the idle task */
 FIXTURE(exclude)
 {
 	int fd;
@@ -259,7 +258,7 @@ TEST_F(exclude, e28_counts_what_is_not_excluded)
 	work(1000000);
 	worked = ebb_read_pmc(1) - before;
 	if (variant->user) {
-		/* A few interrupts, if the kernel is counted */
+		/* The event may count the kernel's interrupts, but not work(). */
 		EXPECT_GT(1000000, worked);
 	} else {
 		EXPECT_LE(2000000, worked);
@@ -293,7 +292,7 @@ TEST_F(exclude, e28_ebbs_come_from_what_is_not_excluded)
 	}
 }
 
-/* Setting up in another order */
+/* Enables EBBs before the event is opened. */
 TEST(e28_handler_is_set_up_before_the_event)
 {
 	int fd;
@@ -314,7 +313,7 @@ TEST(e28_handler_is_set_up_before_the_event)
 	close(fd);
 }
 
-/* MMCR0 at once, by reading it and changing the bits that matter, then BESCR */
+/* Re-arms by one write of MMCR0, which keeps its other bits, and then BESCR. */
 static void rearm_by_parts(struct ebb_regs *regs)
 {
 	unsigned long mmcr0;
@@ -387,7 +386,7 @@ TEST(e28_event_is_closed_in_the_handler)
 	ebb_disable();
 }
 
-/* Signals in the handler, EBBs in signal handlers, and ways back */
+/* Tests of signals in the EBB handler, and of EBBs in signal handlers */
 static unsigned long signals[2];
 static unsigned long nested;
 static bool inner;
@@ -400,7 +399,7 @@ static void take_an_ebb_inside(int sig)
 
 	(void)sig;
 	signals[1]++;
-	/* The handler that is interrupted keeps its return address here. */
+	/* EBBRR has the return address of the EBB handler: restored below */
 	inner = true;
 	ebb_set_period(1, PERIOD / 10);
 	ebb_rearm();
@@ -426,7 +425,7 @@ static void raise_the_second(int sig)
 static void raise_the_first(struct ebb_regs *regs)
 {
 	(void)regs;
-	/* The innermost EBB ends it, or there would be no end. */
+	/* The inner EBB raises no signal, so that the nesting ends. */
 	if (inner) {
 		ebb_set_period(1, 0x40000000);
 		return;
@@ -515,7 +514,7 @@ TEST(e28_signal_jumps_out_of_the_handler)
 			arm_with_hook(1u << 1, PERIOD, raise_only);
 			work(PERIOD);
 		}
-		/* Nobody has given GE back. */
+		/* BESCR[GE] is clear, as the handler did not return by rfebb. */
 		EXPECT_EQ(0, ebb_mfspr(EBB_SPR_BESCR) & EBB_BESCR_GE);
 	}
 	EXPECT_EQ(50, signals[0]);
@@ -523,7 +522,6 @@ TEST(e28_signal_jumps_out_of_the_handler)
 	close(fd);
 }
 
-/* Transactional memory */
 TEST(e28_transactions_beside_ebbs)
 {
 	unsigned long done = 0, failed = 0;
@@ -537,7 +535,7 @@ TEST(e28_transactions_beside_ebbs)
 	for (i = 0; i < 10000; i++) {
 		unsigned long ok;
 
-		/* An EBB in a transaction makes it fail: it is tried again. */
+		/* A transaction fails if an EBB comes during the transaction. */
 		asm volatile(".machine push; .machine power8\n"
 			     "	li %0,0\n"
 			     "	tbegin.\n"
@@ -562,7 +560,7 @@ TEST(e28_transactions_beside_ebbs)
 	close(fd);
 }
 
-/* A core dump that is taken in the handler */
+/* Registers that the EBB handler reads just before it makes a core dump */
 struct seen {
 	struct user_state state;
 	bool dumped;
@@ -604,7 +602,10 @@ static bool write_file(const char *path, const char *text)
 	return done;
 }
 
-/* Read a note of the core file: how many of @size bytes there were, or -1 */
+/*
+ * Reads up to @size bytes of a note in the core file. Returns the number of
+ * bytes, or -1.
+ */
 static int read_note(int fd, unsigned int type, void *data, size_t size)
 {
 	Elf64_Ehdr header;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Every refusal can be explained: with dynamic debug on, the kernel log names
- * the rule, in the words of Documentation/arch/powerpc/pmu-ebb.rst.
+ * Tests that the kernel can explain every refusal of an EBB event: with dynamic
+ * debug on, the log names the rule, in the words of
+ * Documentation/arch/powerpc/pmu-ebb.rst.
  */
 #include "kselftest_harness.h"
 #include <fcntl.h>
@@ -20,7 +21,7 @@ FIXTURE(rule)
 	int leader;
 };
 
-/* One difference from attributes that are taken, and what is said about it */
+/* A change to attributes that the kernel accepts, and the rule in the log */
 FIXTURE_VARIANT(rule)
 {
 	const char *words;
@@ -88,7 +89,7 @@ static void plain_member(struct perf_event_attr *attr)
 	attr->config &= ~EBB_EVENT_EBB;
 }
 
-/* On a machine whose PMU driver knows nothing of EBB, and only there */
+/* This rule is tested only on a machine whose PMU driver does not support EBB. */
 FIXTURE_VARIANT_ADD(rule, driver) {
 	.words = "the PMU driver gives no EBB", .no_driver = true,
 };
@@ -143,7 +144,10 @@ FIXTURE_VARIANT_ADD(rule, bhrb) {
 	.words = "BHRB is asked for without EBB", .change = bhrb_alone,
 };
 
-/* 1 if done, 0 if this kernel has nothing to control, -1 without the means */
+/*
+ * Writes @query to dynamic debug's control file. Returns 1 on success, 0 if the
+ * kernel refused the query, and -1 without dynamic debug.
+ */
 static int control(const char *query)
 {
 	int fd, n;

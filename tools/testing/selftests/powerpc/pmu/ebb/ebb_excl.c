@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Who gets the PMU: EBB events beside regular ones of every kind. */
+/* Tests which event gets the PMU: EBB events beside regular events of all kinds. */
 #include "kselftest_harness.h"
 #include "ebb_test.h"
 
-/* Long enough for the timer that takes waiting events in turn (4 ms) */
+/* Loops of work() during which perf's timer of 4 ms tries a waiting event */
 #define MANY_TICKS	(400 * PERIOD)
 
 struct kind {
@@ -69,7 +69,7 @@ FIXTURE_TEARDOWN(regular)
 {
 }
 
-/* A waiting event gets its turn only after some time: give it that. */
+/* Works until a waiting event has the PMU; false if that takes too long. */
 static bool runs_again(int fd, const struct count *before)
 {
 	struct count now;
@@ -84,7 +84,7 @@ static bool runs_again(int fd, const struct count *before)
 	return false;
 }
 
-/* An enabled regular event; -1 if there is no such thing on this machine */
+/* Opens an enabled regular event; -1 if this machine does not have its kind. */
 static int open_kind(const struct kind *kind,
 		     const FIXTURE_VARIANT(regular) *variant)
 {
@@ -209,7 +209,7 @@ TEST_F(regular, e4_event_opened_afterwards)
 		work(20 * PERIOD);
 		ASSERT_EQ(sizeof(count), read_count(fd, &count));
 		EXPECT_LT(0, count.running) TH_LOG("%s", kinds[i].name);
-		/* One that samples may be throttled. */
+		/* A sampling event may be throttled, so that its count is unknown. */
 		if (kinds[i].config == PERF_COUNT_HW_INSTRUCTIONS &&
 		    kinds[i].type == PERF_TYPE_HARDWARE && !variant->sampling) {
 			EXPECT_LT(40 * PERIOD, count.value)
@@ -220,7 +220,7 @@ TEST_F(regular, e4_event_opened_afterwards)
 	}
 }
 
-/* User mode's instructions on a whole CPU */
+/* Opens an event that counts the instructions of user mode on a CPU. */
 static int open_on_cpu(bool pinned)
 {
 	struct perf_event_attr attr = {
@@ -251,8 +251,8 @@ TEST(e4_event_of_the_cpu_makes_room)
 	EXPECT_TRUE(work_until(40));
 	ASSERT_EQ(sizeof(after), read_count(fd, &after));
 	/*
-	 * It runs only while this task does not. How long that is depends on
-	 * what else there is to do, but none of this task's work is counted.
+	 * The CPU's event runs only while this task does not run. The time
+	 * depends on other tasks, but the event counts no work of this task.
 	 */
 	EXPECT_LT(after.running - before.running,
 		  after.enabled - before.enabled);
@@ -285,8 +285,8 @@ TEST(e4_pinned_event_of_the_cpu_stays)
 }
 
 /*
- * A group that needs a PMC comes on the PMU with none, since its hardware member
- * is off: nothing to agree about.
+ * The hardware member of a group is disabled, so that the group runs without a
+ * PMC: the kernel has to schedule a group in which no event uses the PMU.
  */
 TEST(e4_group_without_a_running_hardware_member)
 {
@@ -361,7 +361,7 @@ TEST(e4_event_in_error_state_can_be_enabled_again)
 	close(ebb);
 }
 
-/* Make waiting regular events be tried as often as the kernel can. */
+/* Sets the timer by which perf tries waiting events to its shortest interval. */
 static void hurry_the_mux_timer(void)
 {
 	FILE *f = fopen("/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms",
@@ -437,8 +437,8 @@ TEST(e22_overflown_counter_is_left_alone_while_an_event_waits)
 }
 
 /*
- * With EBBs held back, an exception stays pending, also while the kernel stops
- * and starts the PMU, which opening another event makes it do.
+ * While BESCR[GE] is clear, an exception stays pending. It also stays pending
+ * while the kernel stops and starts the PMU, as it does when an event is opened.
  */
 TEST(e22_pending_exception_survives_the_opening_of_another_event)
 {
@@ -521,9 +521,9 @@ static int open_member(int leader)
 }
 
 /*
- * Nothing keeps other events off the PMU when the leader, which is pinned and
- * exclusive, is closed: its members lose the PMU then, and with it the access of
- * user mode to the counters.
+ * The leader is pinned and exclusive, its members are not. When the leader is
+ * closed, nothing would keep other events off the PMU. So the members lose the
+ * PMU, and user mode loses its access to the PMCs.
  */
 TEST(e25_leader_closed_first_takes_the_pmu_back)
 {
@@ -559,7 +559,7 @@ TEST(e25_member_without_its_leader_is_in_error_state)
 	close(leader);
 	EXPECT_EQ(0, read_count(member, &count));
 
-	/* Enabling it does not help, its leader will not come back. */
+	/* Enabling the member does not end its error state. */
 	EXPECT_EQ(0, ioctl(member, PERF_EVENT_IOC_ENABLE, 0));
 	EXPECT_EQ(0, read_count(member, &count));
 	EXPECT_FALSE(pmc_writable());
@@ -596,7 +596,7 @@ TEST(e25_no_access_while_a_waiting_event_has_its_turn)
 		read_count(member, &member_after);
 		if (member_before.running != member_after.running)
 			continue;
-		/* Between the two looks the member was off the PMU. */
+		/* The member was off the PMU from the first read to the second. */
 		turns += plain_after.running != plain_before.running;
 		EXPECT_FALSE(writable);
 		if (writable)
@@ -626,7 +626,7 @@ TEST(e25_no_access_while_a_pinned_event_is_on)
 	plain = open_plain(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, true);
 	ASSERT_GE(plain, 0);
 	work(20 * PERIOD);
-	/* Never both: a regular event that counts means no access. */
+	/* While a regular event counts, user mode has no access to the PMCs. */
 	if (read_count(plain, &count) == sizeof(count) && count.running) {
 		EXPECT_FALSE(pmc_writable());
 	}

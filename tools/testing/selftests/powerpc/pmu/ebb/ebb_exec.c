@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A new program starts with nothing of the old one. The program that is
- * executed is this one: with --report it says on a pipe what it finds.
+ * Tests that a program which is executed finds no EBB state of the program that
+ * ran before. The tests execute this file's program again: with --report it
+ * writes what it finds to a pipe.
  */
 #include "kselftest_harness.h"
 #include <fcntl.h>
@@ -12,9 +13,9 @@
 #include "ebb_test.h"
 
 enum what {
-	REGISTERS,	/* BESCR, EBBHR, EBBRR */
-	PMU_STATE,	/* what its own first event shows */
-	DELIVERY,	/* EBBs that come uninvited */
+	REGISTERS,	/* report BESCR, EBBHR, EBBRR */
+	PMU_STATE,	/* open an EBB event and report the PMU's registers */
+	DELIVERY,	/* report EBBs that come without an event of its own */
 	NOTHING,
 };
 
@@ -26,7 +27,7 @@ struct report {
 	uid_t euid;
 };
 
-/* In the new program */
+/* Runs in the new program: makes the report and writes it to @out. */
 static int report_what(int out, enum what what)
 {
 	struct report report;
@@ -48,7 +49,7 @@ static int report_what(int out, enum what what)
 		read_state(&report.state);
 		break;
 	case DELIVERY:
-		/* The handler is where it was: it would count, and renew. */
+		/* the same handler at the same address would count EBBs */
 		tally.pmcs = 1u << 1;
 		tally.period = PERIOD;
 		ebb_handler = tally_handler;
@@ -75,9 +76,9 @@ static void execute(const char *path, int out, enum what what)
 }
 
 /*
- * What the old program does before it goes. With @fresh, it changes every
- * register from that state and its event is closed on exec; without, it leaves
- * EBBs flowing and its event open.
+ * The old program opens an event and takes EBBs. With @fresh, it then gives
+ * every register a value that differs from @fresh, and its event is closed on
+ * exec. Without @fresh, EBBs stay enabled, and the event stays open over exec.
  */
 static int live_a_full_life(const struct user_state *fresh)
 {
@@ -125,7 +126,7 @@ static int live_and_execute(struct parent *parent, void *arg)
 	return 127;
 }
 
-/* Run @life in a child; true if the new program left a report. */
+/* Runs @life in a child; true if the new program has written its report. */
 static bool run_life(struct life *life, struct report *report)
 {
 	struct child child;
@@ -198,7 +199,7 @@ TEST(e11_armed_event_does_not_hit_the_new_program)
 	EXPECT_EQ(0, report.ebbs);
 }
 
-/* As uid 65534, execute a copy of this program that is set-user-id to root. */
+/* Makes a copy of this program in /tmp that is set-user-ID root. */
 static bool make_setuid_copy(char *path, size_t size)
 {
 	char buffer[65536];
@@ -260,7 +261,7 @@ TEST(e11_armed_event_does_not_hit_a_set_user_id_program)
 	unlink(path);
 	ASSERT_EQ(0, report.euid);
 	EXPECT_EQ(0, report.ebbs);
-	/* The event of the unprivileged user went away. */
+	/* exec has closed the event of the unprivileged user */
 	EXPECT_FALSE(report.writable);
 }
 
@@ -327,7 +328,7 @@ static int execute_under_trace(struct parent *parent, void *arg)
 	return 127;
 }
 
-/* Seen from outside, a new program has not used the facility. */
+/* ptrace shows that a new program has not used the EBB facility. */
 TEST(e11_facility_is_off_after_exec)
 {
 	struct user_state fresh = { .mmcr0 = 0 };
@@ -345,7 +346,7 @@ TEST(e11_facility_is_off_after_exec)
 	REQUIRE_EBB();
 	ASSERT_EQ(0, child_start(&child, execute_under_trace, &life));
 	ASSERT_EQ(child.pid, waitpid(child.pid, &status, 0));
-	/* Stopped at the first instruction of the new program */
+	/* The child has stopped at the first instruction of the new program. */
 	ASSERT_TRUE(WIFSTOPPED(status));
 	ASSERT_EQ(SIGTRAP, WSTOPSIG(status));
 	EXPECT_EQ(-1, ptrace(PTRACE_GETREGSET, child.pid,

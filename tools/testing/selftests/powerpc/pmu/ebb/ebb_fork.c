@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Children, threads and other processes: what they inherit, and what not. */
+/*
+ * Tests that children and threads inherit no EBB state, and tests of EBB events
+ * that a process opens on another process.
+ */
 #include "kselftest_harness.h"
 #include <pthread.h>
 #include <sys/prctl.h>
 #include "ebb_test.h"
 
-/* BESCR, EBBHR and EBBRR, which user mode sets at will */
+/* Whether BESCR, EBBHR and EBBRR, which user mode can write, are all 0 */
 static int registers_are_zero(void)
 {
 	unsigned long bescr = ebb_mfspr(EBB_SPR_BESCR);
@@ -42,7 +45,7 @@ TEST(e10_fork_starts_with_zero)
 		_exit(!registers_are_zero());
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
-	/* The parent keeps what it has. */
+	/* The parent keeps its EBB state and its event. */
 	tally.count = 0;
 	EXPECT_TRUE(work_until(5));
 	ebb_disable();
@@ -140,7 +143,7 @@ TEST(e10_child_opens_its_own_event)
 	close(fd);
 }
 
-/* What a process sees of the PMU when its first event comes on */
+/* Reads the PMU's registers when the first EBB event of the process is on. */
 static int first_sight(struct parent *parent, void *arg)
 {
 	struct user_state *state = arg;
@@ -169,11 +172,11 @@ static void cold_and_warm(struct __test_metadata *_metadata,
 	struct child child;
 	int fd;
 
-	/* The child of a process that never used EBBs ... */
+	/* First, the child of a process that has never used EBBs */
 	ASSERT_EQ(0, child_start(&child, first_sight, cold));
 	ASSERT_EQ(0, child_end(&child));
 
-	/* ... and that of one that used everything. */
+	/* Then, the child of a process that has used EBBs and all registers */
 	fd = ebb_open(event_on(1), 0, -1);
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, ebb_start(fd));
@@ -186,7 +189,7 @@ static void cold_and_warm(struct __test_metadata *_metadata,
 	if (cpu_is_v31())
 		ebb_mtspr(EBB_SPR_MMCR3, ~cold->mmcr3);
 	read_state(mine);
-	/* Waiting makes the kernel store all this where a copy would see it. */
+	/* Sleep, so that the kernel stores the registers, which fork could copy. */
 	ASSERT_EQ(0, child_start(&child, do_nothing, NULL));
 	ASSERT_EQ(0, child_end(&child));
 	ASSERT_EQ(0, child_start(&child, first_sight, warm));
@@ -219,14 +222,14 @@ TEST(e10_fork_does_not_copy_mmcr3_sier2_sier3)
 	states = shared_memory(2 * sizeof(*states));
 	ASSERT_NE(NULL, states);
 	cold_and_warm(_metadata, &states[0], &states[1], &mine);
-	/* There is something that could be copied. */
+	/* The parent has values that fork could copy. */
 	EXPECT_NE(0, mine.mmcr3 | mine.sier2 | mine.sier3);
 	EXPECT_EQ(states[0].mmcr3, states[1].mmcr3);
 	EXPECT_EQ(states[0].sier2, states[1].sier2);
 	EXPECT_EQ(states[0].sier3, states[1].sier3);
 }
 
-/* Events on another process */
+/* What a process with an EBB event of another process has counted */
 struct target {
 	unsigned long ebbs;
 	unsigned long ill;
@@ -244,7 +247,7 @@ static int willing(struct parent *parent, void *arg)
 	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
 	if (parent_tell(parent) || parent_wait(parent))
 		return 2;
-	/* All the rest was ready before the event was there. */
+	/* EBBs were enabled before the event was opened. */
 	ebb_set_period(1, PERIOD);
 	work_until(10);
 	target->ebbs = tally.count;
@@ -266,7 +269,7 @@ TEST(e8_event_on_a_willing_process)
 	fd = ebb_open(event_on(1), child.pid, -1);
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
-	/* Asleep, it is not scheduled, but not in error state either. */
+	/* The child sleeps, so its event is off the PMU, but not in error state. */
 	EXPECT_EQ(sizeof(value), read(fd, &value, sizeof(value)));
 	EXPECT_FALSE(pmc_writable());
 	ASSERT_EQ(0, child_go(&child));
@@ -276,7 +279,7 @@ TEST(e8_event_on_a_willing_process)
 	close(fd);
 }
 
-/* Here nothing is ready before the event is there. */
+/* A process that enables EBBs only after its event was opened */
 static int willing_and_armed(struct parent *parent, void *arg)
 {
 	struct target *target = arg;
@@ -343,7 +346,7 @@ TEST(e8_unwilling_process_gets_no_ebb)
 	close(fd);
 }
 
-/* The event goes while the other process is in full flow. */
+/* A process whose event is closed by its parent while EBBs come */
 static int flow_until_taken(struct parent *parent, void *arg)
 {
 	struct target *target = arg;

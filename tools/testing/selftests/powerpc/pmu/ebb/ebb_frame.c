@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The entry routine of samples/ebb gives every register back as it was, even
- * if the handler uses all of them, and leaves alone what the interrupted
- * function keeps below its stack pointer.
+ * Tests that the entry routine of samples/ebb restores every register, even if
+ * the handler changes all of them, and does not change the data that the
+ * interrupted function has below its stack pointer.
  */
 #include "kselftest_harness.h"
 #include "ebb_test.h"
 
 struct registers {
-	unsigned long gpr[13];		/* but r1 */
+	unsigned long gpr[13];		/* r0 to r12; r1 is not used */
 	unsigned long ctr;
 	unsigned long xer;
-	unsigned long cr;		/* but cr0 */
+	unsigned long cr;		/* spin() changes the field cr0 */
 	unsigned long lr;
 	unsigned long fpscr;
 	unsigned long scratch;
@@ -32,8 +32,8 @@ struct registers {
 	"vs57", "vs58", "vs59", "vs60", "vs61", "vs62", "vs63"
 
 /*
- * Load everything from @from, go round @loops times changing only cr0 and one
- * of the registers that every function has to keep, store everything to @to.
+ * Loads all registers from @from, runs @loops loops that change only cr0 and r16,
+ * which a handler in C keeps, and stores all registers to @to.
  */
 static void spin(const struct registers *from, struct registers *to,
 		 unsigned long loops)
@@ -111,7 +111,7 @@ static void use_everything(struct ebb_regs *regs)
 		     "	.rept 32\n"
 		     "	.if n < 14\n"
 		     "	xxlxor n,n,n\n"
-		     "	.else\n"	/* only their second halves */
+		     "	.else\n"	/* change the second half of vs14 to vs31 only */
 		     "	xxmrghd n,n,n\n"
 		     "	.endif\n"
 		     "	.set n,n+1\n"
@@ -121,7 +121,7 @@ static void use_everything(struct ebb_regs *regs)
 		     "	.set n,n+1\n"
 		     "	.endr\n"
 		     "	mtvscr %%v0\n"
-		     "	mtfsb1 31\n"	/* another rounding mode */
+		     "	mtfsb1 31\n"	/* change the rounding mode */
 		     "	.machine pop\n"
 		     : : : "memory", "r0", "r3", "r4", "r5", "r6", "r7", "r8",
 			   "r9", "r10", "r11", "r12", "ctr", "lr", "xer",
@@ -136,7 +136,7 @@ static void fill(struct registers *registers)
 	for (i = 0; i < sizeof(*registers); i++)
 		byte[i] = i * 37 + 11;
 	registers->fpscr = 2;		/* round up, no exception enabled */
-	registers->vscr[0] = 0x1000000010000ul;		/* NJ, either end */
+	registers->vscr[0] = 0x1000000010000ul;		/* VSCR[NJ] in either byte order */
 	registers->vscr[1] = 0x1000000010000ul;
 	registers->cr &= 0xffffffff;
 }
@@ -171,7 +171,10 @@ TEST(entry_gives_every_register_back)
 	close(fd);
 }
 
-/* The loop keeps its count where only the protected area protects it. */
+/*
+ * A loop keeps its count below the stack pointer, in the area that the handler
+ * must not use.
+ */
 TEST(entry_leaves_the_protected_area_alone)
 {
 	unsigned long rounds = 10 * PERIOD;
@@ -213,7 +216,7 @@ static void look_around(struct ebb_regs *regs)
 {
 	if (regs->nip - (unsigned long)work >= 64)
 		nip_outside++;
-	/* The interrupted program's own stack pointer, and its CTR in work(). */
+	/* work() counts in CTR, and has the stack of the interrupted program. */
 	sum_seen += regs->ctr;
 	if (regs->gpr[1] - (unsigned long)__builtin_frame_address(0) > 8192)
 		nip_outside++;
@@ -237,7 +240,7 @@ TEST(entry_shows_the_handler_where_it_came_from)
 
 static void skip_the_loop(struct ebb_regs *regs)
 {
-	/* What the handler changes is what the program goes on with. */
+	/* The program goes on with the CTR that the handler writes here. */
 	if (regs->nip - (unsigned long)work < 64)
 		regs->ctr = 1;
 }

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a task reads of the PMU when an EBB event of it comes on: its own
- * values or zero, never those of whoever had the PMU before.
+ * Tests what a task can read of the PMU when its EBB event gets the PMU: its own
+ * values or zero, and never values of the task or event that had the PMU before.
  *
- * The registers that problem state can read then, how the user before fills
- * them with a pattern, and what the new owner has to find:
+ * In this file, the task or event that had the PMU before is the previous user,
+ * and the task whose EBB event gets the PMU is the new owner. The previous user
+ * fills the registers with a pattern. The table has the registers that the new
+ * owner can read, in problem state, how the previous user fills them, and in the
+ * line below what the new owner has to find:
  *
  *   register            filled by an EBB task   filled by a plain event
- *     the new owner finds
+ *     found by the new owner
  *   ------------------  ----------------------  --------------------------
  *   PMC1 to PMC6        mtspr                   PMC5 counts beside an event
  *                                               on PMC6, PMC6 beside PMC5
- *     zero; the events that it has count since the grant
+ *     zero; PMCs with an event count since the new owner got the PMU
  *   MMCR0 FC,PMAE,PMAO  mtspr                   -
- *     PMAE: armed; nothing if the event was kept over exec
+ *     PMAE set, FC and PMAO clear; all clear if the event was kept over exec
  *   MMCR2 FCnP          mtspr                   -
  *     zero
  *   MMCR3 (v3.1)        mtspr                   -
- *     zero, which is what the events of this test ask for
+ *     zero, as the event codes of this test ask for zero
  *   MMCR1, MMCRA        event codes, BHRB mode  event codes, branch stacks
- *     what the first EBB event after boot would find
+ *     the same value as the first EBB event after boot would find
  *   SIAR, SDAR, SIER,   overflows in            samples of the kernel
  *   SIER2, SIER3        planted_code()
  *     zero
@@ -28,17 +31,19 @@
  *     no branch of planted_code()
  *   EBBHR, EBBRR,       mtspr                   -
  *   BESCR
- *     zero; its own after close() and in another CPU's place
+ *     zero; its own values after close() and after migration
  *   TAR                 mtspr                   mtspr
- *     what it has written
+ *     the value that the new owner has written
  *
- * MMCR3, SIER2 and SIER3 are there from ISA v3.1 on. Before v3.1 the BHRB
- * records the kernel's branches as well: those on the way back from the grant
- * push out what was there, so that only the new owner whose PMU is not armed
- * can see an old entry, and entries of the kernel are not looked at.
+ * MMCR3, SIER2 and SIER3 exist from ISA v3.1 on. Before v3.1, the BHRB records
+ * the kernel's branches as well. When the new owner gets the PMU and the PMU is
+ * armed, the branches on the way back to user mode replace the old entries, so
+ * that an old entry can be seen only while the PMU is not armed. Entries of the
+ * kernel are not checked before v3.1.
  *
- * The ways in are the variants of the fixture. The patterns are chosen to do
- * harm: negative counters, all ones, addresses of the kernel.
+ * The variants of the fixture are the ways in which a task becomes the new owner.
+ * The patterns are values that would do harm: negative counters, all ones, and
+ * addresses of the kernel.
  */
 #include "kselftest_harness.h"
 #include <fcntl.h>
@@ -49,12 +54,12 @@
 #define SPR_MMCR1	782
 #define SPR_TAR		815
 
-#define ADDRESS		(~3ul)	/* of an entry of the BHRB */
+#define ADDRESS		(~3ul)	/* mask for the address in an entry of the BHRB */
 
-/* What a task's own events can count from the grant to the first look */
+/* The most that the new owner's events count until it reads the PMCs */
 #define OWN_COUNT	0x100000ul
 
-/* Registers of the new owner's, before anything happens */
+/* Values that the new owner has in its registers before it migrates */
 #define OWN_TAR		0x0123456789abcdeful
 #define OWN_EBBHR	0x10203040ul
 #define OWN_EBBRR	0x50607080ul
@@ -63,13 +68,13 @@
 
 struct pattern {
 	const char *name;
-	unsigned int pmcs;	/* those of the EBB user's that have an event */
-	unsigned int pmc;	/* added to the number of the counter */
+	unsigned int pmcs;	/* bit n set: an EBB task has an event on PMCn */
+	unsigned int pmc;	/* the value for PMCn less n */
 	unsigned long mmcr0;
-	unsigned long address;	/* EBBHR, EBBRR, TAR */
+	unsigned long address;	/* the value for EBBHR, EBBRR and TAR */
 	unsigned long bescr;
-	int plain_pmc;		/* 0: samples on PMC1 to PMC4 */
-	unsigned long nops;	/* how far the plain event counts */
+	int plain_pmc;		/* a plain event's PMC; 0: sample on PMC1 to PMC4 */
+	unsigned long nops;	/* the plain event's count at the end */
 };
 
 static const struct pattern patterns[] = {
@@ -80,7 +85,7 @@ static const struct pattern patterns[] = {
 		.mmcr0 = EBB_MMCR0_FC,
 		.address = 0x7fff12345678ul,
 		.bescr = EBB_BESCR_PME,
-		/* PMC5 is left a million instructions below zero. */
+		/* PMC5 ends about a million instructions before an overflow. */
 		.plain_pmc = 6,
 		.nops = 0x7ff00000,
 	}, {
@@ -104,7 +109,7 @@ static const struct pattern patterns[] = {
 	},
 };
 
-/* Everything that the new owner reads, as raw values */
+/* The values that the new owner has read from the registers and the BHRB */
 struct sight {
 	unsigned long bhrb[BHRB_ENTRIES];
 	unsigned long pmc[MAX_PMC + 1];
@@ -122,20 +127,20 @@ struct sight {
 	unsigned long ebbrr;
 	unsigned long bescr;
 	unsigned long tar;
-	unsigned long first_tar;	/* before it has written any */
+	unsigned long first_tar;	/* TAR before the new owner writes it */
 	unsigned long ill;
-	unsigned long ebbs;	/* with GE and PME set, no counter near zero */
+	unsigned long ebbs;	/* EBBs while no own PMC is near an overflow */
 };
 
 /**
- * struct scene - who does what, in memory that all of them share
- * @pattern: what the user before leaves; NULL: nobody was there before
+ * struct scene - one handover of the PMU, in memory that all its processes share
+ * @pattern: the values that the previous user leaves in the registers
  * @pmcs: bit n set: the new owner has an event on PMCn
- * @armed: the new owner lets EBBs come instead of looking at registers
- * @cpu: where all of it happens
- * @before: where the new owner was before, if it migrates
- * @kept: the new owner's event was not closed on exec: its descriptor, or -1
- * @sight: what the new owner has seen
+ * @armed: the new owner enables EBBs, and counts them, instead of reading registers
+ * @cpu: the CPU on which the new owner gets the PMU
+ * @before: the CPU from which the new owner migrates, if it does
+ * @kept: the file descriptor of an event that stays open over exec, or -1
+ * @sight: the values that the new owner has read
  */
 struct scene {
 	const struct pattern *pattern;
@@ -148,8 +153,8 @@ struct scene {
 };
 
 /*
- * Branches that only the user before takes. An EBB user asks for the PMU to
- * be frozen before any other branch, with a value of MMCR0.
+ * Takes branches that only the previous user takes. An EBB task calls
+ * planted_code_and_freeze(), which freezes the PMU before any other branch.
  */
 static __attribute__((noinline)) void planted_code(unsigned long loops)
 {
@@ -186,7 +191,7 @@ static void run_nops(unsigned long n)
 		     : : "r" (n / 1001 + 1) : "ctr", "memory");
 }
 
-/* Enable the event and read the BHRB, without a branch in between */
+/* Enables the event and then reads the BHRB, without taking a branch. */
 static long enable_and_read_bhrb(int fd, unsigned long *entries)
 {
 	register unsigned long r0 asm("r0") = SYS_ioctl;
@@ -211,7 +216,7 @@ static void read_sight(struct sight *s)
 {
 	int pmc;
 
-	/* What counts comes first. */
+	/* Read the PMCs first, as they are counting. */
 	for (pmc = 1; pmc <= MAX_PMC; pmc++)
 		s->pmc[pmc] = ebb_read_pmc(pmc);
 	s->mmcr0 = ebb_mfspr(EBB_SPR_MMCR0);
@@ -233,7 +238,7 @@ static void read_sight(struct sight *s)
 	s->ill = tally.ill;
 }
 
-/* A counter that stays negative would end in one EBB after the other. */
+/* Clears all PMCs after 100 EBBs: a PMC that stays negative makes EBBs endlessly. */
 static void end_the_storm(struct ebb_regs *regs)
 {
 	int pmc;
@@ -243,7 +248,10 @@ static void end_the_storm(struct ebb_regs *regs)
 		ebb_write_pmc(pmc, 0);
 }
 
-/* No counter of this task's is near zero: whatever comes is not its own. */
+/*
+ * Counts EBBs while no PMC of this task is near an overflow, so that each EBB
+ * comes from a value that another task has left.
+ */
 static void count_uninvited(struct sight *s)
 {
 	memset(&tally, 0, sizeof(tally));
@@ -281,14 +289,14 @@ static bool is_on_the_pmu(int fd)
 	return read(fd, &value, sizeof(value)) == sizeof(value);
 }
 
-/* So that the new owner can tell its own TAR from that of another task */
+/* Writes a value to TAR by which the new owner can recognize its own TAR. */
 static void write_own_tar(struct sight *s)
 {
 	s->first_tar = ebb_mfspr(SPR_TAR);
 	ebb_mtspr(SPR_TAR, OWN_TAR);
 }
 
-/* The new owner opens events and looks. */
+/* The new owner opens and enables events, and reads the registers. */
 static int take_and_look(struct scene *scene)
 {
 	int fds[MAX_PMC + 1], leader = scene->kept;
@@ -318,9 +326,9 @@ static int be_the_owner(struct parent *parent, void *arg)
 }
 
 /*
- * The user before, with EBB events: all registers get the pattern, those of
- * counters without an event as well, and none changes any more. Returns 0 and
- * leaves the events open, in @fds.
+ * The previous user, with EBB events: writes the pattern to all registers, also
+ * to PMCs without an event, so that they do not change any more. Returns 0 on
+ * success. The events stay open, with their file descriptors in @fds.
  */
 static int plant_ebb(const struct pattern *pattern, int *fds)
 {
@@ -330,17 +338,17 @@ static int plant_ebb(const struct pattern *pattern, int *fds)
 
 	catch_ill();
 	memset(fds, -1, (MAX_PMC + 1) * sizeof(*fds));
-	/* Conditional branches only, which are those of planted_code() */
+	/* Let the BHRB record conditional branches only, as in planted_code(). */
 	leader = open_group(pattern->pmcs, EBB_EVENT_BHRB | EBB_EVENT_IFM(3), fds);
 	if (leader < 0 || ebb_start(leader))
 		return 20;
-	/* What the user before has left can hit the next user before, too. */
+	/* Values that an earlier scene has left in the PMCs can make EBBs here, too. */
 	arm_with_hook(1u << 1, PERIOD, end_the_storm);
 	planted_code(2 * PERIOD);
 	ebb_disable();
 	if (tally.count < 3)
 		return 21;
-	/* The buffer loses its entries if an interrupt comes just then. */
+	/* Try again if the BHRB has lost its entries in an interrupt. */
 	for (tries = 0; tries < 100; tries++) {
 		ebb_rearm();
 		planted_code_and_freeze(100);
@@ -364,7 +372,7 @@ static int plant_ebb(const struct pattern *pattern, int *fds)
 	ebb_mtspr(SPR_TAR, pattern->address);
 
 	read_state(&state);
-	/* The kernel need not keep a counter that has no event. */
+	/* The kernel may change a PMC without an event, so write the PMCs again. */
 	for (pmc = 1; pmc <= MAX_PMC; pmc++) {
 		if ((pattern->pmcs & (1u << pmc)) && state.pmc[pmc] != pattern->pmc + pmc)
 			return 23;
@@ -389,7 +397,7 @@ static void close_all(const int *fds)
 	}
 }
 
-/* The user before, with plain events of its own or of the CPU */
+/* The previous user, with plain events of its own or of the CPU */
 static int plant_plain(const struct scene *scene, bool of_the_cpu)
 {
 	const struct pattern *pattern = scene->pattern;
@@ -419,8 +427,9 @@ static int plant_plain(const struct scene *scene, bool of_the_cpu)
 	}
 	ebb_mtspr(SPR_TAR, pattern->address);
 	/*
-	 * The other counter that runs has nearly the same value. With samples,
-	 * the kernel may stop the event for a while when they are too many.
+	 * PMC5 and PMC6 run together, so that the PMC without an event counts
+	 * about as much as the event. Sampling events run the loop only once, as
+	 * the kernel may throttle them.
 	 */
 	do {
 		if (read_count(fd, &count) != sizeof(count) || !count.enabled ||
@@ -433,7 +442,10 @@ static int plant_plain(const struct scene *scene, bool of_the_cpu)
 	return 0;
 }
 
-/* Users before that are other processes: they wait until they are told. */
+/*
+ * Previous users that are separate processes: they leave the pattern, tell the
+ * parent, and most of them wait until the parent lets them end.
+ */
 static int plant_and_wait(struct parent *parent, void *arg)
 {
 	struct scene *scene = arg;
@@ -467,7 +479,7 @@ static int plant_and_exit(struct parent *parent, void *arg)
 	error = plant_ebb(scene->pattern, fds);
 	if (error)
 		return error;
-	/* The parent goes on, and then waits for the end of this process. */
+	/* Tell the parent, which then waits for the end of this process. */
 	return parent_tell(parent) ? 2 : 0;
 }
 
@@ -495,7 +507,7 @@ static int count_cpu_and_wait(struct parent *parent, void *arg)
 	return parent_tell(parent) || parent_wait(parent) ? 2 : 0;
 }
 
-/* The user before is another process that does @plant. */
+/* Runs @plant in a process, the previous user, and then starts the new owner. */
 static int after_another(struct scene *scene, child_fn *plant)
 {
 	struct child planter, owner;
@@ -547,7 +559,7 @@ static int after_exited(struct scene *scene)
 	return after_another(scene, plant_and_exit);
 }
 
-/* The user before and the new owner are one process, or parent and child. */
+/* Ways in which the new owner is the previous user's process, child or thread */
 static int plant_and_fork(struct parent *parent, void *arg)
 {
 	struct scene *scene = arg;
@@ -627,7 +639,7 @@ static int reopened(struct scene *scene)
 	return alone(scene, plant_and_reopen);
 }
 
-/* After exec the new owner is this program again, with --look. */
+/* Executes this program again with --look, which makes it the new owner. */
 static int execute(const struct scene *scene, int out)
 {
 	char numbers[4][12];
@@ -699,7 +711,7 @@ static int executed_with_the_event(struct scene *scene)
 	return executed(scene);
 }
 
-/* The new owner comes from another CPU, with its own values. */
+/* A new owner that migrates from another CPU, with values in its registers */
 static int migrate_and_look(struct parent *parent, void *arg)
 {
 	struct scene *scene = arg;
@@ -770,13 +782,13 @@ FIXTURE(handover)
 FIXTURE_VARIANT(handover)
 {
 	int (*way)(struct scene *scene);
-	/* The new owner was that before, or comes from the process that was. */
+	/* The new owner is the previous user's process, child or thread. */
 	bool same_process;
-	/* The EBB registers are those of the new owner, which used EBBs before. */
+	/* The new owner has used EBBs before and finds its own EBB registers. */
 	bool same_task;
-	/* The PMU is not armed. */
+	/* MMCR0[PMAE] is clear when the new owner gets the PMU. */
 	bool disarmed;
-	/* The counters, too, are the new owner's: it has been on the PMU before. */
+	/* The new owner has had the PMU before and finds its own PMCs. */
 	bool migrates;
 	bool needs_root;
 };
@@ -864,7 +876,7 @@ FIXTURE_TEARDOWN(handover)
 {
 }
 
-/* Play the scene once; 0 or the place at which it failed */
+/* Runs a handover; returns 0 or the number of the failed check in this file. */
 static int play(struct scene *scene, int (*way)(struct scene *scene),
 		const struct pattern *pattern, unsigned int pmcs, bool armed)
 {
@@ -876,7 +888,7 @@ static int play(struct scene *scene, int (*way)(struct scene *scene),
 	scene->kept = -1;
 	memset(&scene->sight, 0, sizeof(scene->sight));
 	error = way(scene);
-	/* Events that were kept are those of the user before. */
+	/* Events that were kept over exec have the PMCs of the previous user. */
 	if (scene->kept >= 0)
 		scene->pmcs = pattern->pmcs;
 	return error;
@@ -890,14 +902,14 @@ static int first_grant(struct scene *scene)
 #define FOR_EACH_PATTERN(p)						\
 	for (p = patterns; p < patterns + ARRAY_SIZE(patterns); p++)
 
-/* One counter, those that count beside an event of another one, all of them */
+/* Sets of PMCs with an event: PMC1 alone, PMC5 alone, PMC6 alone, all PMCs */
 static const unsigned int groups[] = { 1u << 1, 1u << 5, 1u << 6, 0x7e };
 
 static void check_counters(struct __test_metadata *_metadata,
 			   const struct scene *scene, bool migrates)
 {
 	const struct sight *s = &scene->sight;
-	/* PMC5 and PMC6 are frozen together. */
+	/* PMC5 and PMC6 run together, even if only one of them has an event. */
 	unsigned int pmcs = scene->pmcs & 0x60 ? scene->pmcs | 0x60 : scene->pmcs;
 	int pmc;
 
@@ -957,7 +969,7 @@ TEST_F(handover, e27_event_codes)
 	first = *s;
 	FOR_EACH_PATTERN(pattern) {
 		ASSERT_EQ(0, play(self->scene, variant->way, pattern, 1u << 1, false));
-		/* The new program's own event is the one that it has kept. */
+		/* An event that was kept over exec has the old program's event code. */
 		if (self->scene->kept >= 0)
 			SKIP(return, "the event stays");
 		EXPECT_EQ(first.mmcr1, s->mmcr1) TH_LOG("%s", pattern->name);
@@ -988,7 +1000,7 @@ TEST_F(handover, e27_branch_history)
 
 	FOR_EACH_PATTERN(pattern) {
 		ASSERT_EQ(0, play(self->scene, variant->way, pattern, 1u << 1, false));
-		/* It can be read at all. */
+		/* Reading the BHRB has not caused SIGILL. */
 		EXPECT_EQ(0, s->ill) TH_LOG("%s", pattern->name);
 		for (i = planted = kernel = 0; i < BHRB_ENTRIES; i++) {
 			planted += is_planted(s->bhrb[i]);
@@ -1019,7 +1031,7 @@ TEST_F(handover, e27_ebb_registers)
 		} else if (variant->same_task) {
 			ebbhr = pattern->address;
 			ebbrr = pattern->address;
-			/* An exception of the events before is none of the new ones. */
+			/* A pending exception of the closed events is cleared. */
 			bescr = pattern->bescr & ~EBB_BESCR_PMEO;
 		}
 		EXPECT_EQ(ebbhr, s->ebbhr) TH_LOG("%s", pattern->name);
@@ -1036,7 +1048,7 @@ TEST_F(handover, e27_tar)
 	FOR_EACH_PATTERN(pattern) {
 		ASSERT_EQ(0, play(self->scene, variant->way, pattern, 1u << 1, false));
 		EXPECT_EQ(OWN_TAR, s->tar) TH_LOG("%s", pattern->name);
-		/* Within a process TAR is inherited as the general registers are. */
+		/* A process passes TAR on to a child, a thread or a new program. */
 		if (!variant->same_process) {
 			EXPECT_NE(pattern->address, s->first_tar)
 				TH_LOG("%s", pattern->name);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What AT_HWCAP2 says about event based branches is so, whatever the PMU. */
+/*
+ * Tests that the EBB bit of AT_HWCAP2 agrees with the PMU driver: with the bit
+ * there are event based branches, without the bit there are none.
+ */
 #include "kselftest_harness.h"
 #include "ebb_test.h"
 
@@ -22,7 +25,7 @@ TEST(e17_hwcap2_bit_is_there_only_if_ebbs_are)
 	log_pmu(_metadata);
 	catch_ill();
 	if (!ebb_available()) {
-		/* Nothing promised, nothing to be had. */
+		/* Without the bit in AT_HWCAP2, no EBB event can be opened. */
 		fd = ebb_open(event_on(1), 0, -1);
 		EXPECT_LT(fd, 0);
 		return;
@@ -37,8 +40,8 @@ TEST(e17_hwcap2_bit_is_there_only_if_ebbs_are)
 }
 
 /*
- * The second task: what it finds in MMCR3, which has nothing of the first one's,
- * and something of its own instead.
+ * The second task reports the MMCR3 that its first EBB event finds, which must
+ * not be the MMCR3 of the first task, and then writes its own value.
  */
 static int use_mmcr3(struct parent *parent, void *arg)
 {
@@ -53,7 +56,7 @@ static int use_mmcr3(struct parent *parent, void *arg)
 	return 0;
 }
 
-/* From v3.1 on EBB includes MMCR3, so a promise of EBB includes keeping it. */
+/* From ISA v3.1 on, a kernel that offers EBB has to keep MMCR3 for each task. */
 TEST(e17_promise_includes_what_v31_adds)
 {
 	unsigned long fresh, mine, *found;
@@ -63,7 +66,7 @@ TEST(e17_promise_includes_what_v31_adds)
 	log_pmu(_metadata);
 	catch_ill();
 	if (!ebb_available())
-		return;		/* Nothing is promised. */
+		return;		/* AT_HWCAP2 does not have the bit of EBB. */
 	if (!cpu_is_v31())
 		SKIP(return, "needs ISA v3.1");
 	found = shared_memory(sizeof(*found));

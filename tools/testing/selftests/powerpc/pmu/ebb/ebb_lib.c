@@ -25,7 +25,7 @@ bool cpu_is_v31(void)
 	return getauxval(AT_HWCAP2) & PPC_FEATURE2_ARCH_3_1;
 }
 
-/* To be called while an EBB event is on the PMU. */
+/* Reads the registers. An EBB event of this task has to be on the PMU. */
 void read_state(struct user_state *state)
 {
 	int pmc;
@@ -48,7 +48,7 @@ void read_state(struct user_state *state)
 	}
 }
 
-/* The name of the first register in which the two differ, or NULL */
+/* The name of the first register in which @a and @b differ, or NULL */
 const char *state_difference(const struct user_state *a,
 			     const struct user_state *b)
 {
@@ -87,7 +87,7 @@ const char *state_difference(const struct user_state *a,
 	return NULL;
 }
 
-/* An event that counts something all the time, for any PMC */
+/* The code of an event that counts all the time on @pmc */
 unsigned long event_on(int pmc)
 {
 	switch (pmc) {
@@ -111,8 +111,8 @@ static void skip_instruction(int sig, siginfo_t *info, void *context)
 }
 
 /*
- * Count the accesses that the kernel does not allow, and go on after them. A
- * handler needs it too: it may run once more after the event was closed.
+ * Counts the instructions that cause SIGILL, and skips them. An EBB handler needs
+ * this, too: it may run once more after the event was closed.
  */
 void catch_ill(void)
 {
@@ -148,8 +148,8 @@ void tally_handler(struct ebb_regs *regs)
 }
 
 /*
- * Start a new tally and let EBBs come, from the counters in the mask @pmcs. The
- * handler calls @hook.
+ * Clears the tally and enables EBBs, with tally_handler(), from the PMCs in the
+ * mask @pmcs. The handler calls @hook.
  */
 void arm_with_hook(unsigned int pmcs, unsigned int period, void (*hook)(struct ebb_regs *regs))
 {
@@ -172,7 +172,10 @@ void arm(unsigned int pmcs, unsigned int period)
 	arm_with_hook(pmcs, period, NULL);
 }
 
-/* Open, start and arm an event of this thread; its descriptor or -1 */
+/*
+ * Opens and starts an EBB event on @pmc for this thread, and enables EBBs.
+ * Returns the file descriptor, or -1.
+ */
 int begin(int pmc)
 {
 	int fd = ebb_open(event_on(pmc), 0, -1);
@@ -187,7 +190,10 @@ int begin(int pmc)
 	return fd;
 }
 
-/* Where the code of a function is: on ELFv1 its address is a descriptor's. */
+/*
+ * The address of a function's code. On ELFv1, a function pointer points to a
+ * descriptor, which has the address.
+ */
 unsigned long code_address(void (*fn)(unsigned long))
 {
 #if !defined(_CALL_ELF) || _CALL_ELF != 2
@@ -202,12 +208,15 @@ bool pmc_writable(void)
 	unsigned long before = tally.ill;
 
 	catch_ill();
-	/* PMC3 is used by no test that asks. */
+	/* PMC3, as no test that calls this function uses PMC3 */
 	ebb_write_pmc(3, 0);
 	return tally.ill == before;
 }
 
-/* SIER, SIAR and SDAR: user mode could read them before v3.1, always. */
+/*
+ * Whether user mode can read the group B registers SIER, SIAR and SDAR. Before
+ * ISA v3.1, user mode could always read them.
+ */
 bool group_b_readable(void)
 {
 	unsigned long before = tally.ill;
@@ -228,8 +237,8 @@ void work(unsigned long loops)
 }
 
 /*
- * Work until the tally says @count EBBs. What is lost does not come, so this
- * gives up after twenty times the work that it should take.
+ * Works until the tally has @count EBBs. As a lost EBB never comes, gives up
+ * after twenty times the work that should be enough.
  */
 bool work_until(unsigned long count)
 {
@@ -244,9 +253,9 @@ bool work_until(unsigned long count)
 }
 
 /*
- * Does the tally tell of @loops of work, counted as instructions on one PMC,
- * with no EBB lost and none too many? What is executed in the handler after
- * re-arming and around the work counts as well, hence the room above.
+ * Whether the tally has the right number of EBBs for @loops loops of work(),
+ * whose instructions one PMC has counted. A few more EBBs are right, too: the PMC
+ * also counts instructions in the handler after re-arming and around work().
  */
 bool tally_fits(unsigned long loops)
 {
@@ -269,7 +278,7 @@ int perf_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
 		       PERF_FLAG_FD_CLOEXEC);
 }
 
-/* An enabled counter of this thread, for read_count() */
+/* Opens an enabled event of this thread without EBB, for read_count(). */
 int open_plain(unsigned int type, unsigned long config, bool pinned)
 {
 	struct perf_event_attr attr = {
@@ -286,14 +295,17 @@ int open_plain(unsigned int type, unsigned long config, bool pinned)
 	return perf_open(&attr, 0, -1, -1);
 }
 
-/* As read(): the size of struct count, 0 in error state, or negative */
+/*
+ * Returns the result of read(): the size of struct count, 0 if the event is in
+ * error state, or a negative number.
+ */
 int read_count(int fd, struct count *count)
 {
 	memset(count, 0, sizeof(*count));
 	return read(fd, count, sizeof(*count));
 }
 
-/* The number of the tracepoint sched:sched_switch, or -1 */
+/* The ID of the tracepoint sched:sched_switch for perf_event_open(), or -1 */
 int sched_switch_id(void)
 {
 	static const char * const paths[] = {
@@ -324,7 +336,7 @@ unsigned int nr_cpus(void)
 	return CPU_COUNT(&set);
 }
 
-/* The number of the @n'th CPU that this thread may use, from 0, or -1 */
+/* The CPU with index @n, from 0, among those that this thread may use, or -1 */
 int nth_cpu(unsigned int n)
 {
 	cpu_set_t set;
@@ -395,19 +407,22 @@ static int hear(int fd)
 	return n == 1 ? 0 : -1;
 }
 
-/* Let the child go on from parent_wait(). */
+/* Tells the child, which is in parent_wait(), to go on. */
 int child_go(struct child *child)
 {
 	return tell(child->to);
 }
 
-/* Wait until the child calls parent_tell(); -1 if it ended instead. */
+/* Waits until the child calls parent_tell(); -1 if the child ended before. */
 int child_heard(struct child *child)
 {
 	return hear(child->from);
 }
 
-/* The child's result; 128 + signal if it was killed; -1 on error */
+/*
+ * Waits until the child ends. Returns its exit status, 128 + signal if a signal
+ * killed it, or -1 on an error.
+ */
 int child_end(struct child *child)
 {
 	int status;

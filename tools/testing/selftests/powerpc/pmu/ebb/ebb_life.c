@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* One program and its events: enable, count, read, close, open again. */
+/*
+ * Tests of the life of EBB events in one program: enable, take EBBs, read, close,
+ * and open again.
+ */
 #include "kselftest_harness.h"
 #include <sys/prctl.h>
 #include "ebb_test.h"
@@ -149,7 +152,7 @@ TEST(e7_no_ebb_after_close)
 	ASSERT_TRUE(work_until(5));
 	close(fd);
 
-	/* One that was on its way may still come. */
+	/* An EBB that was pending before close() may still come. */
 	work(PERIOD);
 	last = tally.count;
 	work(20 * PERIOD);
@@ -191,7 +194,7 @@ TEST(e7_exit_with_an_armed_event)
 		_exit(begin(1) < 0 || !work_until(3));
 	ASSERT_EQ(pid, waitpid(pid, &fd, 0));
 	EXPECT_EQ(0, fd);
-	/* The next one finds nothing of it. */
+	/* The next EBB event finds nothing of the child's event. */
 	EXPECT_FALSE(pmc_writable());
 	fd = begin(1);
 	ASSERT_GE(fd, 0);
@@ -213,7 +216,7 @@ TEST(e13_reopened_after_pmae_was_left_clear)
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
 	close(fd);
 
-	/* The second time, MMCR0 is the kernel's business. */
+	/* The kernel arms the new event in MMCR0; the program does not. */
 	fd = ebb_open(event_on(1), 0, -1);
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, ebb_start(fd));
@@ -234,7 +237,7 @@ TEST(e13_reopened_after_pmeo_was_left_set)
 	REQUIRE_EBB();
 	fd = begin(1);
 	ASSERT_GE(fd, 0);
-	/* An exception that nobody takes: PMAE clear, PMAO and PMEO set */
+	/* Leave an exception that is not taken: PMAE clear, PMAO and PMEO set */
 	ebb_disable();
 	work(PERIOD);
 	ASSERT_EQ(EBB_BESCR_PMEO, ebb_mfspr(EBB_SPR_BESCR) & EBB_BESCR_PMEO);
@@ -249,7 +252,7 @@ TEST(e13_reopened_after_pmeo_was_left_set)
 	ebb_set_period(1, PERIOD);
 	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_GE | EBB_BESCR_PME);
 	EXPECT_TRUE(work_until(10));
-	/* None of them is what was left over from before. */
+	/* The exception of the closed event has made no EBB. */
 	EXPECT_EQ(0, tally.spurious);
 	ebb_disable();
 	close(fd);
@@ -377,7 +380,7 @@ static void read_bhrb(struct ebb_regs *regs)
 	unsigned long first, second;
 
 	(void)regs;
-	/* PMAE is clear: nothing is recorded while this runs. */
+	/* The BHRB does not record the handler's branches, as PMAE is clear. */
 	asm volatile(".machine push; .machine power8\n"
 		     "	mfbhrbe %0,0\n"
 		     "	mfbhrbe %1,1\n"
@@ -408,8 +411,8 @@ TEST(e18_bhrb_is_read_in_the_handler)
 }
 
 /*
- * The BHRB belongs to every EBB event. Bit 62 of the event code only asks for a
- * filter, and from POWER10 on for entries at all.
+ * A program with any EBB event can read the BHRB. Bit 62 of the event code asks
+ * for a filter; from POWER10 on, the BHRB records branches only with bit 62.
  */
 TEST(e18_bhrb_is_read_without_being_asked_for)
 {
@@ -461,7 +464,7 @@ TEST(e19_group_b_is_out_of_reach_without_an_event)
 	EXPECT_FALSE(group_b_readable());
 }
 
-/* A plain event changes nothing about it. */
+/* An event without EBB does not let user mode read the group B registers. */
 TEST(e19_group_b_is_out_of_reach_with_a_plain_event)
 {
 	struct count count;

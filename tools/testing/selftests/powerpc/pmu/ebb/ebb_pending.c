@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Between the overflow of a counter and its EBB something else happens: the
- * task is switched out, moved, stopped, gets a signal, freezes the counters,
- * turns the event off and on, forks, or ends its program. Each overflow that
- * the task has asked for makes exactly one EBB, in this task.
+ * Tests that each overflow of a counter makes exactly one EBB, in the task that
+ * has the event, even if something else happens between the overflow and the
+ * EBB: the task is switched out, moved, stopped, gets a signal, freezes the
+ * counters, disables and enables the event, forks, or executes a new program.
  *
- * The counter is set so that it overflows a number of instructions later. All
- * numbers up to the length of what happens are tried, in steps: so the overflow
- * comes before it, at many places in the midst of it, and after it. What does
- * not overflow in it does so in the work that follows. No test depends on when
- * the processor tells of an overflow, nor on how long the kernel's way is.
+ * Each test lets the counter overflow after a number of instructions, and calls
+ * a do_fn, such as yield(). The test repeats this with larger and larger
+ * numbers, in steps, so that the overflow comes before the call, at many places
+ * during the call, and after the call, in work(). No test depends on how long
+ * the kernel takes, nor on when the processor reports an overflow.
  */
 #include "kselftest_harness.h"
 #include <sched.h>
@@ -18,10 +18,13 @@
 #include <sys/ptrace.h>
 #include "ebb_test.h"
 
-/* The counter is not to overflow again. */
+/* A period so long that the counter does not overflow again in a test */
 #define NEVER		0x40000000
 
-/* Overflows that are tried, in user mode and anywhere */
+/*
+ * Number of periods to try, and the instructions from one period to the next, for
+ * overflows in user mode only, and for overflows in user mode and the kernel
+ */
 #define USER_STEPS	120
 #define USER_STRIDE	1
 #define KERNEL_STEPS	150
@@ -37,10 +40,10 @@ static void one_more(unsigned int period)
 }
 
 /*
- * Work until the EBB is there, and then make sure that it stays alone. An
- * exception may reach the handler while the event is off (@off): the handler
- * finds that out by SIGILL, has not served the counter, and is called again
- * when the event is on.
+ * Works until an EBB comes, and then checks that no second EBB comes. With @off,
+ * the event was disabled for a time, and an exception may have called the handler
+ * during that time. The handler then got SIGILL and could not write the counter,
+ * so that a second EBB comes when the event is enabled again.
  */
 static bool one_ebb(unsigned int period, bool off)
 {
@@ -85,7 +88,10 @@ static int open_event(bool in_kernel)
 	return fd;
 }
 
-/* What happens; the functions below do it once. */
+/*
+ * Arguments for the functions of type do_fn, which do one of the things that
+ * happen between an overflow and its EBB
+ */
 struct happening {
 	int fd;
 	struct child other;
@@ -101,7 +107,7 @@ static int yield(struct happening *h)
 	return sched_yield();
 }
 
-/* Waits for the other process, which has the CPU meanwhile */
+/* Lets the process @h->other run on this CPU, and waits for its answer. */
 static int take_turns(struct happening *h)
 {
 	return child_go(&h->other) || child_heard(&h->other);
@@ -149,7 +155,7 @@ static int mask_by_ge(struct happening *h)
 	return 0;
 }
 
-/* The alert waits in MMCR0[PMAO] while PME is clear. */
+/* Clears BESCR[PME], so that the alert stays pending in MMCR0[PMAO]. */
 static int mask_by_pme(struct happening *h)
 {
 	int error;
@@ -174,7 +180,7 @@ static int fork_child(struct happening *h)
 	(void)h;
 	pid = fork();
 	if (!pid) {
-		/* The pending one is not this process's. */
+		/* A pending EBB of the parent must not reach the child. */
 		work(100);
 		asm volatile("" : : : "memory");
 		_exit(ebb_mfspr(EBB_SPR_BESCR) || ebb_mfspr(EBB_SPR_EBBHR));
@@ -223,7 +229,10 @@ static int touch_new_page(struct happening *h)
 	return munmap(p, getpagesize());
 }
 
-/* Another EBB task that takes turns: it would take what is not its own. */
+/*
+ * The process that take_turns() lets run: with or without an EBB event, it has
+ * EBBs enabled and must not take an EBB of the tested task.
+ */
 static int other_task(struct parent *parent, void *arg)
 {
 	bool has_event = arg;
@@ -235,7 +244,7 @@ static int other_task(struct parent *parent, void *arg)
 		ebb_enable(tally_handler);
 		ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
 	}
-	/* Until the other end of the pipe is closed */
+	/* parent_wait() fails when the parent has closed its end of the pipe */
 	while (!parent_wait(parent)) {
 		work(10);
 		if (parent_tell(parent))
@@ -262,7 +271,7 @@ FIXTURE_VARIANT(meanwhile)
 	do_fn *fn;
 	bool other_has_event;
 	bool needs_cpus;
-	bool off;	/* the event is off for a while */
+	bool off;	/* @fn disables the event and enables it again */
 };
 
 FIXTURE_VARIANT_ADD(meanwhile, yields) { .fn = yield };
@@ -350,7 +359,7 @@ TEST_F(meanwhile, e21_overflow_anywhere_makes_one_ebb)
 	try_all(_metadata, &self->h, variant->fn, true, variant->off);
 }
 
-/* The event is closed: what was on its way comes once more at most. */
+/* After the event is closed, a pending exception may make one EBB, not more. */
 TEST(e21_closed_with_an_overflow_near)
 {
 	unsigned int i;
@@ -367,7 +376,7 @@ TEST(e21_closed_with_an_overflow_near)
 		ASSERT_GE(1, tally.count);
 		ebb_disable();
 
-		/* The next event has nothing of it. */
+		/* The overflow of the closed event makes no EBB for the next event. */
 		fd = open_event(true);
 		ASSERT_GE(fd, 0);
 		work(100);
@@ -380,7 +389,7 @@ TEST(e21_closed_with_an_overflow_near)
 	}
 }
 
-/* A new program: the overflow of the old one is lost, and nobody's */
+/* A process that executes a new program, which must get no EBB of the old one */
 static int execute_near_overflow(struct parent *parent, void *arg)
 {
 	char *argv[] = { "ebb_pending", "--new-program", NULL };
@@ -406,7 +415,7 @@ static int new_program(void)
 	tally.period = NEVER;
 	ebb_handler = tally_handler;
 	work(10000);
-	/* And no exception waits for the facility to be used. */
+	/* Enabling EBBs must not make an EBB of an old exception either. */
 	ebb_enable(tally_handler);
 	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
 	work(10000);
@@ -428,12 +437,12 @@ TEST(e21_executed_with_an_overflow_near)
 	}
 }
 
-/* Stops by a tracer, which come anywhere */
+/* How often a tracer stops the task, at any instruction */
 #define STOPS	200
 
 struct traced {
 	bool enough;		/* the tracer has stopped the task STOPS times */
-	bool done;		/* the task has nothing left to do */
+	bool done;		/* the task needs no more signals */
 };
 
 static int try_while_traced(struct parent *parent, void *arg)
@@ -475,7 +484,7 @@ TEST(e21_stopped_with_an_overflow_near)
 	EXPECT_EQ(0, child_end(&child));
 }
 
-/* Stops at each instruction around the overflow */
+/* The task that a tracer single-steps through overflows */
 static int overflow_in_steps(struct parent *parent, void *arg)
 {
 	unsigned int i;
@@ -517,7 +526,7 @@ TEST(e21_single_stepped_through_overflows)
 	EXPECT_EQ(0, child_end(&child));
 }
 
-/* Signals of another process, which come anywhere */
+/* A process that sends signals to its parent, at any instruction */
 static int send_signals(struct parent *parent, void *arg)
 {
 	const struct traced *shared = arg;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The register sets NT_PPC_EBB and NT_PPC_PMU, and stops while EBBs flow */
+/*
+ * Tests of ptrace: reading and writing the register sets NT_PPC_EBB and
+ * NT_PPC_PMU, and stopping a task while it takes EBBs.
+ */
 #include "kselftest_harness.h"
 #include <sched.h>
 #include <signal.h>
@@ -40,7 +43,10 @@ static int set_set(pid_t pid, int type, void *set, size_t size)
 #define GET(child, type, set)	get_set((child).pid, type, &(set), sizeof(set))
 #define SET(child, type, set)	set_set((child).pid, type, &(set), sizeof(set))
 
-/* Two places where the child stops; what it reads goes to shared memory. */
+/*
+ * What the traced child does, and what it has read, in shared memory. The child
+ * stops twice: after it has read @before, and after it has read @after.
+ */
 struct script {
 	bool uses_ebb;
 	bool flows;
@@ -108,7 +114,7 @@ FIXTURE_TEARDOWN(ptrace)
 	}
 }
 
-/* Wait for the next stop of the child; false if it did not stop by itself. */
+/* Waits until the child stops; false if it did not stop by its own SIGSTOP. */
 static bool stopped(struct child *child)
 {
 	int status;
@@ -118,8 +124,8 @@ static bool stopped(struct child *child)
 }
 
 /*
- * To the next stop of its own. On the way it may try something that ends in
- * SIGILL, which its tracer sees first.
+ * Lets the child run until its next SIGSTOP. On the way, the child may cause
+ * SIGILL, which stops it, too, and which is passed on to the child.
  */
 static bool go_on(struct child *child)
 {
@@ -141,7 +147,7 @@ static bool start_traced(struct child *child, struct script *script)
 	return !child_start(child, traced, script) && stopped(child);
 }
 
-/* Before its first use nothing is kept for a task: seen from outside */
+/* ptrace shows no EBB registers until the task uses the EBB facility. */
 TEST_F(ptrace, e12_facility_is_on_from_its_first_use)
 {
 	struct ebb_set set;
@@ -230,9 +236,9 @@ TEST_F(ptrace, e14_write_of_mmcr0_reaches_user_bits_only)
 	self->script->uses_ebb = true;
 	ASSERT_TRUE(start_traced(&self->child, self->script));
 	ASSERT_EQ(0, GET(self->child, NT_PPC_PMU, set));
-	/* All but the one that makes an exception */
+	/* Set all bits except PMAO, which would make an exception. */
 	set.mmcr0 = ~EBB_MMCR0_PMAO;
-	/* A write that is refused as a whole is as good. */
+	/* The kernel may also refuse to write such a value. */
 	if (SET(self->child, NT_PPC_PMU, set))
 		return;
 	ASSERT_EQ(0, GET(self->child, NT_PPC_PMU, again));
@@ -317,7 +323,7 @@ TEST_F(ptrace, e23_short_write_leaves_the_rest_alone)
 	EXPECT_EQ(self->script->before.mmcr0, self->script->after.mmcr0);
 }
 
-/* User mode can only read these. */
+/* User mode can read SIAR, SDAR and SIER, but cannot write them. */
 TEST_F(ptrace, e14_write_does_not_reach_siar_sdar_sier)
 {
 	struct pmu_set set;
@@ -365,7 +371,7 @@ TEST_F(ptrace, e21_ebbs_flow_on_after_registers_were_written_back)
 	EXPECT_LE(10, self->script->ebbs);
 }
 
-/* Stops from outside, while the child works until it is told to end */
+/* Shared by the parent, which stops the child, and the child, which takes EBBs */
 struct flow {
 	bool stop;
 	unsigned long turns;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Random opens, enables, closes, forks and execs of EBB and regular events, on
- * all CPUs. What happens has to be allowed; above all the kernel has to live.
+ * A stress test that opens, enables and closes EBB events and regular events at
+ * random, with fork and exec, on all CPUs. Checks that each call has a result
+ * that the rules of EBB allow, and that the kernel does not crash.
  *
  * usage: ebb_stress [COUNT [SEED]]
  */
@@ -20,7 +21,7 @@
 #define MAX_FDS		12
 #define MAX_WORKERS	4
 
-/* Not random(): the same numbers on every C library */
+/* The state of pick(), which makes the same numbers with every C library */
 static unsigned long seed;
 
 static unsigned int pick(unsigned int n)
@@ -80,8 +81,8 @@ static int open_ebb(void)
 	if (leader && errno == EINVAL)
 		return 0;
 	/*
-	 * The core may have exchanged an inherited event and its copy in a
-	 * child: it ended with the child, and the copy goes on counting.
+	 * perf may have swapped the leader, which is inherited, with its copy in a
+	 * child. When the child has ended, the open fails with ENODEV.
 	 */
 	if (leader && !leader->ebb && errno == ENODEV)
 		return 0;
@@ -111,7 +112,7 @@ static int open_regular(void)
 	return 0;
 }
 
-/* Attributes at random: refused or not, but never anything else. */
+/* Opens an event with random attributes, which may succeed or be refused. */
 static int open_anything(void)
 {
 	struct perf_event_attr attr;
@@ -169,10 +170,10 @@ static int read_one(void)
 	return 0;
 }
 
-/* If an EBB event is on, EBBs come; if not, access is refused: never both. */
+/* Enables EBBs, and works. Without an EBB event, writing the PMCs causes SIGILL. */
 static int take_ebbs(void)
 {
-	/* Each that is left negative would end in one EBB after the other. */
+	/* all PMCs, as a PMC that stays negative would make EBBs without end */
 	arm(0x7e, 2000 + pick(20000));
 	work(500 + pick(20000));
 	if (pick(2))
@@ -267,7 +268,7 @@ static int stress(struct parent *parent, void *arg)
 	ebb_disable();
 	while (nr_events)
 		drop_event(0);
-	/* All given back */
+	/* With no EBB event left, user mode must not have access to the PMU. */
 	if (!failures && pmc_writable()) {
 		puts("# the PMU is still open after the last close");
 		failures++;

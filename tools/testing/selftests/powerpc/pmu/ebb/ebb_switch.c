@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* EBBs and the scheduler: processes, threads, CPUs that come and go, signals. */
+/*
+ * Tests that EBBs and the EBB state of each task survive the scheduler: context
+ * switches between processes and threads, migration, CPU hotplug and signals.
+ */
 #include "kselftest_harness.h"
 #include <pthread.h>
 #include <sched.h>
@@ -11,9 +14,9 @@
 #define MANY		8
 
 /*
- * Fill the registers with values that belong to @seed only: some by an
- * exception, the rest by hand. Nothing counts or changes any more afterwards.
- * An event on each PMC makes all of them this task's.
+ * Fills the registers with values that depend on @seed: some are set by an
+ * exception, others are written. Then the counters are frozen, so that no
+ * register changes. With an event on each PMC, the task owns all PMCs.
  */
 static int take_seed(unsigned int seed, struct user_state *state)
 {
@@ -59,7 +62,10 @@ static int same_state(const struct user_state *state)
 	return 1;
 }
 
-/* Take turns with the parent, which may do what it likes in between. */
+/*
+ * A process whose registers must not change while its parent, or another process,
+ * runs. It lets the parent run in each round.
+ */
 static int keep_state(struct parent *parent, void *arg)
 {
 	struct user_state state;
@@ -151,8 +157,8 @@ TEST(e9_registers_move_between_cpus)
 }
 
 /*
- * What the handler sees of registers that do not change while it runs: those
- * of PMCs that have no event are nobody's.
+ * Reads the registers that must not change while the handler runs. PMC2 to PMC6
+ * have no event, so that they may change.
  */
 static void read_handler_state(struct user_state *state)
 {
@@ -163,7 +169,7 @@ static void read_handler_state(struct user_state *state)
 		state->pmc[pmc] = 0;
 }
 
-/* All counters are an EBB user's, those without an event, too. */
+/* An EBB user can write all PMCs, also the PMCs on which it has no event. */
 static int leave_a_counter_negative(struct parent *parent, void *arg)
 {
 	(void)arg;
@@ -223,8 +229,8 @@ TEST(e13_counter_of_the_event_before_makes_no_ebb)
 }
 
 /*
- * A plain event on PMC5 lets PMC6 count as well, which nobody clears when the
- * event goes.
+ * A plain event on PMC5 lets PMC6 count as well. PMC6 keeps its value when the
+ * event is closed.
  */
 static int count_on_pmc5(struct parent *parent, void *arg)
 {
@@ -239,7 +245,7 @@ static int count_on_pmc5(struct parent *parent, void *arg)
 	if (read_count(fd, &count) != sizeof(count) || !count.running)
 		return 3;
 	close(fd);
-	/* What the counter has been left with: user mode can read it. */
+	/* User mode can read PMC6 here, which has to have a value. */
 	if (!ebb_read_pmc(6))
 		return 4;
 	return parent_tell(parent) || parent_wait(parent);
@@ -266,7 +272,7 @@ TEST(e27_counters_of_a_plain_event_before_are_not_seen)
 	EXPECT_EQ(0, child_end(&child));
 }
 
-/* Let somebody else run in the middle of the handler. */
+/* For switch_in_handler(), which lets another process run during the handler */
 static struct parent *handler_parent;
 static unsigned long handler_changes;
 
@@ -358,7 +364,7 @@ TEST(e9_moved_to_another_cpu_in_the_handler)
 	close(fd);
 }
 
-/* Count EBBs over a fixed amount of work, among others who do the same. */
+/* A process that checks the number of EBBs for a fixed amount of work() */
 static int do_counted_work(struct parent *parent, void *arg)
 {
 	unsigned long loops = 0;
@@ -419,7 +425,7 @@ TEST(e21_many_processes_on_all_cpus_lose_none)
 	EXPECT_EQ(0, run_many(MANY, do_counted_work, false));
 }
 
-/* Ready for EBBs, but with no event of its own */
+/* A process that has EBBs enabled, but no event: no EBB may come. */
 static int expect_none(struct parent *parent, void *arg)
 {
 	int i;
@@ -465,8 +471,8 @@ TEST(e21_none_is_delivered_to_another_task)
 }
 
 /*
- * A pending exception belongs to the task. Here one is made with EBBs held
- * back, somebody else who would take it runs, and then it is let in.
+ * Makes an exception while BESCR[GE] is clear, lets the parent run, which has EBBs
+ * enabled, and sets GE. The EBB has to come to this task only.
  */
 static int keep_pending(struct parent *parent, void *arg)
 {
@@ -513,7 +519,7 @@ TEST(e21_pending_exception_stays_with_its_task)
 	ebb_disable();
 }
 
-/* Each round of @keep takes us off the only CPU once and puts us back on. */
+/* Runs @keep in a child, which is switched out once in each of its rounds. */
 static void switch_each_round(struct __test_metadata *_metadata,
 			      int (*keep)(struct parent *parent, void *arg))
 {
@@ -530,15 +536,15 @@ static void switch_each_round(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, child_end(&child));
 }
 
-/* POWER8E forgets a pending exception when the PMU stops; the kernel helps. */
+/* POWER8E loses a pending exception when the PMU stops; the kernel restores it. */
 TEST(e20_pending_exception_survives_a_switch)
 {
 	switch_each_round(_metadata, keep_pending);
 }
 
 /*
- * An alert that BESCR does not have yet, since PME is clear, is in MMCR0 only:
- * this is the one that POWER8E forgets.
+ * While BESCR[PME] is clear, an alert is pending in MMCR0[PMAO] only, and not in
+ * BESCR[PMEO]. POWER8E loses such an alert when the PMU stops.
  */
 static int keep_alert(struct parent *parent, void *arg)
 {
@@ -645,7 +651,7 @@ static void count_signal(int sig)
 {
 	(void)sig;
 	signals++;
-	/* Long enough for EBBs to come in the signal handler as well */
+	/* Work so long that EBBs come in the signal handler as well. */
 	work(PERIOD);
 }
 
@@ -692,7 +698,7 @@ TEST(e21_signals_in_the_handler)
 	close(fd);
 }
 
-/* One signal after the other, each when the one before was answered */
+/* Sends signals to the parent; waits for its answer to each signal. */
 static int signal_the_parent(struct parent *parent, void *arg)
 {
 	int i;
@@ -733,7 +739,7 @@ TEST(e21_signals_of_another_process_lose_none)
 	fd = begin(1);
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, child_go(&child));
-	/* However long the other process takes; less than 0 is an error */
+	/* Work until all signals have come; a negative number is an error. */
 	while (signals >= 0 && signals < 200) {
 		work(PERIOD);
 		loops += PERIOD;
@@ -747,7 +753,7 @@ TEST(e21_signals_of_another_process_lose_none)
 	EXPECT_EQ(0, child_end(&child));
 }
 
-/* What the parent and children that work until they are told share */
+/* Shared by a parent and its children, which take EBBs until @stop is set */
 struct flow {
 	bool stop;
 	unsigned long ebbs;
@@ -771,7 +777,7 @@ static int flow_until_told(struct parent *parent, void *arg)
 	return !tally_fits(loops);
 }
 
-/* Wait until the children got on by @ebbs, so that there is a flow at all. */
+/* Waits until the children have worked for so many more EBBs. */
 static void wait_for_flow(struct flow *flow, unsigned long ebbs)
 {
 	ebbs += __atomic_load_n(&flow->ebbs, __ATOMIC_ACQUIRE);

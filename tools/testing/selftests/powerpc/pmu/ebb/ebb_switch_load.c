@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Two tasks on one CPU that take turns: work for those who count what a
- * context switch costs, in time or in an emulator's statistics.
+ * Two tasks take turns on one CPU, so that scripts can measure the cost of a
+ * context switch, in time or by the statistics of an emulator.
  *
  * usage: ebb_switch_load plain|ebb|mixed|idle|descendant COUNT
  *
- * Each of the two switches to the other COUNT times. "idle" is a task that has
- * used the EBB facility but has no event. "descendant" is a plain task whose
- * parent has used it, beside a plain task whose parent had not.
+ * Each task switches to the other task COUNT times.
+ *
+ * plain: neither task uses EBB
+ * ebb: both tasks have an EBB event
+ * mixed: a task with an EBB event, and a plain task
+ * idle: both tasks have used the EBB facility, but have no event
+ * descendant: a plain task whose parent has used the EBB facility, and a plain
+ *	task whose parent had not used it
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -22,7 +27,7 @@ static unsigned long count;
 static void become_user(bool event)
 {
 	if (event) {
-		/* A counter that is never negative: no EBB in between */
+		/* Freeze the counters below, so that the task takes no EBB. */
 		if (begin(1) < 0)
 			err(1, "no EBB event");
 		ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the tests of event based branches share: events, a handler that keeps
- * the books, counted work instead of waiting, and children on a leash.
+ * Shared by the tests of event based branches (EBB): events, a handler that
+ * counts EBBs, loops of a known number of instructions, and child processes that
+ * wait for their parent.
  *
  * The entry routine and the register definitions are those of samples/ebb.
  */
@@ -24,19 +25,19 @@
 #define CYCLES		0x1e
 #define INSTRUCTIONS	0x02
 
-/* An emulated machine with a debug kernel takes its time. */
+/* A test may take long on an emulated machine with a debug kernel. */
 #ifdef TEST_TIMEOUT_DEFAULT
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	300
 #endif
 
-/* One EBB in so many instructions, unless a test says otherwise */
+/* Events from one EBB to the next in most tests */
 #define PERIOD		20000
 
-/* Bits of MMCR2 that belong to user mode: freeze PMC1 to PMC6 in user mode */
+/* The bits of MMCR2 that user mode can write: freeze PMC1 to PMC6 in user mode */
 #define MMCR2_USER	0x4020100804020000ul
 
-/* The part of SIER that user mode sees */
+/* The bits of SIER that user mode can read */
 #define SIER_USER	0x7ffffful
 
 #define MAX_PMC		6
@@ -44,15 +45,15 @@
 #define BHRB_ENTRIES	32
 
 /**
- * struct tally - what the handler saw in this thread
+ * struct tally - numbers of EBBs that tally_handler() has counted in this thread
  * @count: EBBs taken
  * @spurious: EBBs taken while no counter was negative
- * @ill: instructions that ended in SIGILL: accesses without permission
- * @nip: where the last EBB came in
- * @overflows: EBBs in which this PMC was found negative
- * @pmcs: bit n set: PMCn is in use
- * @period: events between two EBBs
- * @hook: called first in the handler
+ * @ill: instructions that caused SIGILL: accesses without permission
+ * @nip: the address at which the last EBB interrupted the program
+ * @overflows: for each PMC, EBBs in which the handler found the PMC negative
+ * @pmcs: bit n set: the handler looks at PMCn
+ * @period: events between two EBBs of a PMC
+ * @hook: function that the handler calls first, or NULL
  */
 struct tally {
 	unsigned long count;
@@ -68,9 +69,9 @@ struct tally {
 extern __thread struct tally tally;
 
 /*
- * struct user_state - the registers that the kernel keeps for each task
+ * struct user_state - the EBB and PMU registers that the kernel keeps for a task
  *
- * The last three exist on v3.1 only and are zero elsewhere.
+ * MMCR3, SIER2 and SIER3 exist from ISA v3.1 on. The fields are 0 before v3.1.
  */
 struct user_state {
 	unsigned long bescr;
@@ -102,7 +103,7 @@ unsigned long code_address(void (*fn)(unsigned long));
 bool pmc_writable(void);
 bool group_b_readable(void);
 
-/* All entries of the BHRB, the latest first, without a branch in between */
+/* Reads all entries of the BHRB, the latest first, without taking a branch. */
 static inline void read_bhrb_entries(unsigned long *entries)
 {
 	asm volatile(".machine push; .machine power8\n"
@@ -116,12 +117,12 @@ static inline void read_bhrb_entries(unsigned long *entries)
 		     : : "b" (entries), "i" (BHRB_ENTRIES) : "r0", "memory");
 }
 
-/* Two instructions a loop, none of them a load, store or call */
+/* Runs loops of two instructions, none of which is a load, a store or a call. */
 void work(unsigned long loops);
 bool work_until(unsigned long count);
 bool tally_fits(unsigned long loops);
 
-/* Plain events */
+/* The result of read() on an event of open_plain() */
 struct count {
 	uint64_t value;
 	uint64_t enabled;
@@ -141,8 +142,8 @@ int bind_to(int cpu);
 /**
  * struct child - a process that runs one function and exits with its result
  * @pid: the process
- * @to: the parent's end of what the child reads
- * @from: the parent's end of what the child writes
+ * @to: the end of a pipe that the parent writes to and the child reads from
+ * @from: the end of a pipe that the parent reads from and the child writes to
  */
 struct child {
 	pid_t pid;
@@ -150,7 +151,7 @@ struct child {
 	int from;
 };
 
-/* The child's side of struct child */
+/* The ends of the pipes of struct child that the child process has */
 struct parent {
 	int to;
 	int from;
