@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A program to look at with perf record -b: a loop that calls two functions,
- * one of them by way of a pointer, and takes one of two ways through.
+ * A program to record with perf record -b: a loop that calls step(), which calls
+ * one of two functions: count_rare() in one of four loops, directly, and
+ * otherwise count_common(), by a pointer.
  *
- * Five taken branches a loop, six in one of four: the calls, the returns, the
- * jump back, and the way that is taken rarely.
+ * Each loop takes five or six branches: two calls, two returns, the jump back,
+ * and in one of four loops the branch to the call of count_rare().
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static __attribute__((noipa)) void step(unsigned long i, void (*count)(void))
 		count_rare();
 	else
 		count();
-	asm volatile("" ::: "memory");	/* no tail calls: they would be jumps */
+	asm volatile("" ::: "memory");	/* keep the compiler from making tail calls */
 }
 
 int main(int argc, char **argv)

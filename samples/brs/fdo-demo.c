@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A program that a compiler lays out badly unless it knows what happens often:
- * a small language of arithmetic expressions, whose lines are split into words,
- * looked up, translated and run.  What is rare in its input comes first in the
- * source, and the functions that matter are called from many places.
+ * A program for feedback directed optimization.  A compiler lays it out badly
+ * unless a profile shows which branches are taken often: the source has the rare
+ * cases first, and calls the important functions from many places.
  *
- * The output depends on every result, so that a wrong build shows.
+ * The program runs a small language of arithmetic expressions: it splits each
+ * line into words, looks up the variables, translates the line and runs it.
+ *
+ * The program prints a checksum of all results, so that a wrong build is found.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +40,7 @@ static void note(unsigned int value)
 	checksum = (checksum ^ value) * 16777619u;
 }
 
-/* Words */
+/* Splitting a line into words */
 
 struct scanner {
 	const char *at;
@@ -102,7 +104,7 @@ static void scan(struct scanner *s)
 	s->at = at;
 }
 
-/* Variables: the list is searched in the order in which they came up */
+/* Looking up variables, in the order in which the program first named them */
 
 static struct variable *find(const char *name)
 {
@@ -127,7 +129,7 @@ static struct variable *find(const char *name)
 	return &variables[nr_variables++];
 }
 
-/* Translation */
+/* Translating a line into instructions for run() */
 
 struct translator {
 	struct scanner scanner;
@@ -240,7 +242,7 @@ static void translate(struct translator *t, int least)
 	}
 }
 
-/* The machine */
+/* The machine that runs the instructions */
 
 static unsigned int run(const struct insn *insn)
 {

@@ -4,24 +4,25 @@
 # usage: fdo.sh [-o DIR] [-c PERIOD] SOURCE... [-- ARG...]
 #        fdo.sh [-o DIR] -p PERF.DATA -b BINARY SOURCE... [-- ARG...]
 #
-# Build a C program with clang, record which branches it takes, rebuild it with
-# that knowledge by AutoFDO, by BOLT and by both, and count what it has gained.
-# With -p and -b, rebuild it by AutoFDO from a recording that is there, of the
-# binary that was recorded.
+# Build a C program with clang, record its taken branches, rebuild it with this
+# profile by AutoFDO, by BOLT and by both, and count the instructions and taken
+# branches of each build.  With -p and -b, rebuild the program by AutoFDO from a
+# recording that was made before: -p names the recording, -b the recorded binary.
 #
-# -o  where everything is put (fdo.out)
-# -c  the period, in taken branches; without it, one that makes 5000 samples
+# -o  the folder for all output (default: fdo.out)
+# -c  the period, in taken branches (default: a period for 5000 samples)
 #
-# CFLAGS (-O2) are the compiler's, LLVM (19) is the version of clang and BOLT,
-# PERF the perf to take.  FDO_RUN is put before commands that need a processor
-# with BRS, to run them elsewhere in a copy of the current folder.
+# CFLAGS (default: -O2) are the options of the compiler, LLVM (default: 19) is the
+# version of clang and BOLT, PERF is the perf to use.  FDO_RUN is a command that
+# runs its arguments on a processor with BRS, in a copy of the current folder;
+# without FDO_RUN, they run here.
 #
-# Exit status: 0, or 1 with the reason if something is missing, the recording is
-# not good for the program, or the rebuilt program prints something else.
+# Exit status: 0, or 1 with the reason if something is missing, the recording does
+# not fit the program, or a rebuilt program prints something else than before.
 
 set -eu
 
-MIN_SAMPLES=500		# fewer of them, and the program may become slower
+MIN_SAMPLES=500		# with fewer samples, the rebuilt program may be slower
 CFLAGS=${CFLAGS:--O2}
 LLVM=${LLVM:-19}
 FDO_RUN=${FDO_RUN:-}
@@ -66,9 +67,9 @@ done
 
 mkdir -p "$dir/bin"
 cd "$dir"
-# of an earlier run: nobody shall take it for the result of this one
+# remove the results of an earlier run, in case this run fails
 rm -f program.autofdo program.bolt program.autofdo.bolt program.prof table
-# llvm-profgen and perf2bolt run the perf that they find
+# llvm-profgen and perf2bolt run the first perf in PATH
 ln -sf "$perf" bin/perf
 PATH=$PWD/bin:$PATH
 
@@ -76,15 +77,15 @@ PATH=$PWD/bin:$PATH
 compile() { out=$1; shift; step "$bin/clang" $CFLAGS "$@" $sources -o "$out"; }
 on_brs() { $FDO_RUN "$@"; }
 
-# Whether a recording is good for a binary; if not, stop before worse is made of it
+# check RECORDING BINARY: end with a message if the recording does not fit the binary
 check() {
 	name=$(basename "$2")
 	id=$(readelf -n "$2" 2> /dev/null | sed -n 's/.*Build ID: //p')
-	[ -n "$id" ] || die "$2 is no program with a build ID"
+	[ -n "$id" ] || die "$2 is not a program with a build ID"
 	readelf -S "$2" | grep -q '\.debug_line' ||
 		die "$name has no debug information: build it with -g -fdebug-info-for-profiling"
 	perf script -i "$1" -F brstack > samples 2> log ||
-		die "$1 is no recording of perf, or not all of it: $(grep -v '^$' log | head -n 1)"
+		die "$1 is not a complete recording of perf: $(grep -v '^$' log | head -n 1)"
 	perf buildid-list -i "$1" > ids 2> log || die "$1 has no build IDs: $(head -n 1 log)"
 	if ! grep -q "^$id" ids
 	then
@@ -93,8 +94,8 @@ check() {
 	fi
 	nr=$(grep -c 0x samples) || die "$1 has no branches: record with perf record -b"
 	[ "$nr" -ge $MIN_SAMPLES ] ||
-		die "$1 has $nr samples with branches, $MIN_SAMPLES are needed and some" \
-		    "thousands are good: use a shorter period or let it run for longer"
+		die "$1 has $nr samples with branches; at least $MIN_SAMPLES are needed, and" \
+		    "some thousands are better: use a shorter period or a longer run"
 	echo "$1: $nr samples"
 }
 
@@ -120,7 +121,7 @@ bolt() {
 # shellcheck disable=SC2086
 arguments=$*
 debug="-g -fdebug-info-for-profiling"
-# BOLT moves no function that has a jump table which it does not understand
+# BOLT does not move functions with jump tables that it does not understand
 relocs="-fno-jump-tables -Wl,--emit-relocs"
 first=program
 builds=
@@ -140,7 +141,7 @@ else
 			{ cat log >&2; die "the program fails, or branch-brs cannot be counted"; }
 		taken=$(sed -n 's/^\([0-9]*\),.*/\1/p' count)
 		[ -n "$taken" ] || { cat count >&2; die "branch-brs was not counted"; }
-		# odd, so that few loops keep in step with it
+		# an odd period, so that few loops of the program keep in step with it
 		period=$((taken / 5000 / 2 * 2 + 1))
 		[ $period -ge 101 ] || period=101
 	fi
@@ -157,7 +158,7 @@ fi
 # shellcheck disable=SC2086
 compile program.autofdo $debug -fprofile-sample-use=program.prof
 
-# What has been gained, counted; all programs have to print the same
+# Count the instructions and taken branches of all builds, which have to print the same
 cat > measure << END
 for build in $first program.autofdo $builds
 do
@@ -166,7 +167,7 @@ do
 done
 END
 # shellcheck disable=SC2086
-on_brs sh measure $arguments || die "not all programs run"
+on_brs sh measure $arguments || die "a program failed while it was measured"
 for build in $first program.autofdo $builds
 do
 	cmp -s program.out "$build.out" || die "$build prints something else than program"

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The least that a program does to be branched to by the PMU. */
+/*
+ * A small program that takes event based branches (EBB): a counter of the PMU
+ * overflows, and the processor branches to handler().
+ */
 #include <err.h>
 #include <stdio.h>
 
 #include "ebb.h"
 
-/* 0x02 counts instructions, here on PMC1. */
+/* The code of an event that counts instructions (0x02) on PMC1 */
 #define EVENT	(EBB_EVENT_PMC(1) | 0x02)
 #define PERIOD	100000
 

@@ -2,11 +2,11 @@
 /*
  * ebb-profile: a program that profiles itself with event based branches.
  *
- * It asks the kernel for an EBB event, and from then on the processor branches
- * to its own handler each time another so many instructions (or cycles) have
- * gone by: no signal, no interrupt, no system call. The handler notes in which
- * function the processor was. Since the functions do the same work, each its
- * own number of times, it is known beforehand where the time has to go.
+ * The program asks the kernel for an EBB event. Then the processor branches to
+ * the program's handler after every so many instructions or cycles, without a
+ * signal, an interrupt or a system call. The handler counts samples for the
+ * function that was running. The functions repeat the same work, each a known
+ * number of times, so that the right profile is known beforehand.
  */
 #include <err.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 
 #define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
 
-/* The event codes of the processor's manual, without the number of the PMC */
+/* Event codes from the processor's manual, without the number of a PMC */
 struct cpu_events {
 	const char *platform;
 	const char *name;
@@ -33,9 +33,9 @@ static const struct cpu_events cpus[] = {
 };
 
 /*
- * A function under test gets a section of its own, so that the linker says
- * where its code begins and ends. The empty asm keeps the compiler from seeing
- * that nobody needs the result.
+ * Each profiled function has a section of its own, so that the linker defines
+ * symbols for the start and the end of its code. The empty asm keeps the
+ * compiler from removing the loop, whose result nothing needs.
  */
 #define PROFILED(name)							\
 extern const char __start_code_##name[], __stop_code_##name[];		\
@@ -77,7 +77,7 @@ static unsigned int period = 20000;
 static unsigned int hits[NR_FUNCTIONS];
 static unsigned int elsewhere;
 
-/* Where the processor was when the counter overflowed */
+/* The address of the instruction at which the counter overflowed */
 static unsigned long sampled_address(const struct ebb_regs *regs)
 {
 	if (ebb_mfspr(EBB_SPR_SIER) & EBB_SIER_SIAR_VALID)
@@ -151,8 +151,9 @@ static void print_row(const char *name, double expected, double seen,
 }
 
 /*
- * Print the profile; true if it is what it has to be: within two percent of the
- * weights, which leaves room for the noise of sampling and for interrupts.
+ * Prints the profile. Returns true if each function's share is within two
+ * percent of its weight, which leaves room for the noise of sampling and for
+ * interrupts.
  */
 static bool report(unsigned int total_weight)
 {
@@ -163,7 +164,7 @@ static bool report(unsigned int total_weight)
 	for (i = 0; i < NR_FUNCTIONS; i++)
 		total += hits[i];
 	if (total < 500) {
-		warnx("only %u samples arrived, too few to tell", total);
+		warnx("only %u samples came, which are too few for a profile", total);
 		return false;
 	}
 
@@ -187,9 +188,9 @@ static void help(void)
 	fprintf(stderr,
 		"usage: ebb-profile [-c] [-m PMC] [-p PERIOD] [-r ROUNDS]\n"
 		"  -c         count cycles (default: instructions)\n"
-		"  -m PMC     on this counter, 1 to 4 (default: %d)\n"
-		"  -p PERIOD  one sample every PERIOD (default: %u)\n"
-		"  -r ROUNDS  of the loop, for weight 1 (default: 2000000)\n",
+		"  -m PMC     count on PMC1, 2, 3 or 4 (default: %d)\n"
+		"  -p PERIOD  instructions or cycles for each sample (default: %u)\n"
+		"  -r ROUNDS  rounds of the loop for weight 1 (default: 2000000)\n",
 		pmc, period);
 	exit(2);
 }
@@ -274,6 +275,6 @@ int main(int argc, char **argv)
 	for (i = 0; i < NR_FUNCTIONS; i++)
 		total_weight += functions[i].weight;
 	if (!report(total_weight))
-		errx(1, "the profile is not what the functions' weights say");
+		errx(1, "the profile does not fit the weights of the functions");
 	return 0;
 }
