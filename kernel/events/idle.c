@@ -77,7 +77,7 @@ void perf_idle_get(void)
 	 * hotplug takes inside its own lock: so do not wait for that lock here.
 	 */
 	if (!cpus_read_trylock()) {
-		mod_delayed_work(system_wq, &perf_idle_work, 0);
+		mod_delayed_work(system_percpu_wq, &perf_idle_work, 0);
 		return;
 	}
 
@@ -96,5 +96,5 @@ void perf_idle_get(void)
 void perf_idle_put(void)
 {
 	if (atomic_dec_and_test(&perf_idle_users))
-		mod_delayed_work(system_wq, &perf_idle_work, HZ);
+		mod_delayed_work(system_percpu_wq, &perf_idle_work, HZ);
 }

@@ -172,7 +172,7 @@ static struct event_constraint brs_constraint __ro_after_init =
 static struct event_constraint brs_pair_constraint __ro_after_init =
 	__EVENT_CONSTRAINT(0, BIT(BRS_PMC), 0, 1, 0, PERF_X86_EVENT_PAIR);
 
-/* A stack takes 32 reads, in an NMI: not the place for rdmsrl()'s tracepoint */
+/* A stack takes 32 reads, in an NMI: not the place for rdmsrq()'s tracepoint */
 static u64 brs_rdmsr(u32 msr)
 {
 	KUNIT_STATIC_STUB_REDIRECT(brs_rdmsr, msr);
@@ -184,13 +184,13 @@ static void brs_wrmsr(u32 msr, u64 val)
 {
 	KUNIT_STATIC_STUB_REDIRECT(brs_wrmsr, msr, val);
 
-	wrmsrl(msr, val);
+	wrmsrq(msr, val);
 }
 
 /* For the places where nothing may be traced */
 static __always_inline void brs_wrmsr_noinstr(u32 msr, u64 val)
 {
-	__wrmsr(msr, (u32)val, (u32)(val >> 32));
+	__wrmsrq(msr, val);
 }
 
 /*
@@ -609,8 +609,8 @@ static bool brs_sample(struct brs_cpu *brs, struct perf_event *event,
 
 	perf_sample_data_init(&data, 0, hwc->last_period);
 	perf_sample_save_brstack(&data, event, &cpuc->lbr_stack, NULL);
-	if (perf_event_overflow(event, &data, regs))
-		x86_pmu_stop(event, 0);
+	/* Stops the event, and its group, if this has to be throttled */
+	perf_event_overflow(event, &data, regs);
 
 	return true;
 }
@@ -666,12 +666,15 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 		if (!sampled && !handled && left <= BRS_DEPTH)
 			brs_count_failure(brs);
 
-		/* Throttle interrupts without a sample like those with a sample */
-		if (!sampled && perf_event_account_interrupt(event))
-			x86_pmu_stop(event, 0);
+		/*
+		 * Throttle interrupts without a sample like those with a sample.
+		 * A counter of the same group may have stopped the event by now.
+		 */
+		if (!sampled && __amd_brs_active())
+			perf_event_account_interrupt(event);
 
 		if (!handled)
-			inc_irq_stat(apic_perf_irqs);
+			inc_perf_irq_stat();
 		handled++;
 	}
 
