@@ -168,6 +168,8 @@ def load_backports(source, series):
     backports = {}
     for patch in map(read, source.backports()):
         for path in patch.changed_paths():
+            if not os.path.exists(os.path.join(TOP, source.whole(path))):
+                raise Failure(f"{patch.name} changes {path}, which is no whole file of the project")
             if path in brought:
                 backports.setdefault(path, []).append(patch)
     return backports
