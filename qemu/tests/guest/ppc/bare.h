@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the programs have in common that are alone on the machine */
+/* Macros and interrupt vectors for programs that run without an operating system */
 
 #ifndef BARE_H
 #define BARE_H
@@ -13,10 +13,13 @@
 #define mfspr(n) ({ uint64_t v_; asm volatile("mfspr %0,%1" : "=r" (v_) : "i" (n)); v_; })
 #define mtspr(n, v) asm volatile("mtspr %0,%1" : : "i" (n), "r" ((uint64_t)(v)) : "memory")
 
-/* Three instructions for each interrupt vector; the middle one takes its number */
+/*
+ * Three instructions that set_vectors() copies to each interrupt vector.  The
+ * second instruction loads the number of the vector.
+ */
 extern const uint32_t vector[];
 
-/* Put them to all vectors below @end. */
+/* Install the instructions at all interrupt vectors below @end. */
 static inline void set_vectors(unsigned end)
 {
     for (unsigned at = 0x100; at < end; at += 0x20) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Nonsense in all registers of the emulated POWER PMU, from privileged state
+ * Does the emulated POWER PMU survive nonsense in all of its registers?
  *
- * Random values go to the registers that only a kernel can write, and to those of
- * problem state, in both states, with interrupts on.  What faults is stepped
- * over, what jumps away is brought back.  Between and after, the counters have
- * to count to the instruction, and interrupts have to come when they should.
+ * The program runs without an operating system.  It writes random values to the
+ * registers that only a kernel can write and to those of problem state, in
+ * privileged state and in problem state, with interrupts on.  An instruction
+ * that faults is stepped over; when an event-based branch leaves the program,
+ * the interrupt handler returns to it.  Between the writes and at the end, the
+ * counters have to be exact to the instruction, and interrupts have to come in
+ * time.
  *
  * Results are KTAP on the terminal of the partition.
  */
@@ -14,14 +17,14 @@
 #include "pseries.h"
 
 #define ROUNDS 4000
-#define WRITES 40       /* in a round */
+#define WRITES 40       /* register writes in each round */
 
-/* Everything that belongs to the PMU and to event-based branches */
+/* The SPR numbers of the PMU and of event-based branches */
 static const uint16_t registers[] = {
     736, 737, 738, 768, 769, 770, 771, 772, 773, 774, 775, 776, 779, 780, 781,
     782, 752, 753, 754, 784, 785, 786, 787, 788, 789, 790, 791, 792, 795, 796,
     797, 798, 800, 801, 802, 803, 804, 805, 806, 152, 153, 851, 892, 893, 894,
-    /* the ones that decide are written more often */
+    /* registers with control bits are listed again, to be written more often */
     795, 795, 795, 798, 785, 787, 806, 800, 153,
 };
 
@@ -34,7 +37,7 @@ static void __attribute__((noinline)) fuzz(uint64_t writes)
         if (n == SPR_EBBHR && rnd() % 16) {
             value = (uintptr_t)ebb_handler;
         } else if (n == SPR_EBBHR || n == SPR_EBBRR) {
-            value |= 1ULL << 59;        /* nothing is there */
+            value |= 1ULL << 59;        /* an address without memory */
         }
         access_register(n, value, rnd() % 8);
         if (rnd() % 16 == 0) {
@@ -52,18 +55,18 @@ static void __attribute__((noinline)) counted_loop(uint64_t on, uint64_t off)
                  : : "r" (on), "r" (off) : "r3", "ctr", "memory");
 }
 
-/* Does it count, freeze and interrupt as it should? */
+/* Does the PMU count, freeze counters and raise interrupts correctly? */
 static bool works(void)
 {
     unsigned before;
     bool ok;
 
     calm();
-    /* PM_INST_CMPL and PM_BRU_FIN, which both PMC1 and another can count */
+    /* PM_BRU_FIN on PMC1, PM_INST_CMPL on PMC2 */
     mtspr(SPR_MMCR1, 0x68ULL << 24 | 0x02ULL << 16);
     counted_loop(0, MMCR0_FC);
     ok = is("branches", mfspr(SPR_PMC1), 1000);
-    /* the write that starts it is not counted, the one that ends it is */
+    /* PMC2 counts the mtspr that stops it, but not the mtspr that starts it. */
     ok &= is("instructions", mfspr(SPR_PMC2), 2 + 2000 + 1);
     ok &= is("PMC5", mfspr(SPR_PMC5), 2 + 2000 + 1);
 
@@ -76,13 +79,13 @@ static bool works(void)
     mtspr(SPR_MMCR1, 0x68ULL << 24);
     mtspr(SPR_PMC1, 0x80000000 - 500);
     counted_loop(MMCR0_PMAE | MMCR0_PMC1CE | MMCR0_FC56, MMCR0_FC | MMCR0_PMAO);
-    ok &= is("interrupts while they are off", pmis - before, 0);
+    ok &= is("interrupts while MSR[EE] is 0", pmis - before, 0);
     interrupts_on();
     ok &= is("interrupts", pmis - before, 1);
     interrupts_on();
-    ok &= is("interrupts after the one", pmis - before, 1);
+    ok &= is("interrupts when MSR[EE] is set again", pmis - before, 1);
 
-    /* With MMCR0[EBE], there is none. */
+    /* While MMCR0[EBE] is 1, an alert raises no interrupt. */
     mtspr(SPR_MMCR0, MMCR0_FC | MMCR0_EBE | MMCR0_PMAO);
     interrupts_on();
     ok &= is("interrupts with EBE", pmis - before, 1);
@@ -90,7 +93,7 @@ static bool works(void)
     return ok;
 }
 
-/* What a register is told, and what it tells then */
+/* Does register @n read as @want after @value has been written to it? */
 static bool keeps(unsigned n, uint64_t value, uint64_t want)
 {
     access_register(n, value, true);
@@ -110,7 +113,7 @@ static void reserved_bits(int model)
     }
     result(ok, "counters_have_32_bits");
 
-    /* What is new in v3.1 is storage there, and not there before. */
+    /* SIER2, SIER3 and MMCR3 keep all bits on v3.1, and do not exist before v3.1. */
     ok = true;
     before = faults;
     for (unsigned n = SPR_SIER2; n <= SPR_MMCR3; n++) {
@@ -122,7 +125,7 @@ static void reserved_bits(int model)
         }
     }
     if (model < 10) {
-        /* An SPR that does not exist: no operation, or an interrupt */
+        /* mtspr and mfspr of three SPRs that do not exist: none or all fault */
         ok &= faults == before || faults == before + 6;
     }
     result(ok, "registers_of_v3.1");
@@ -175,7 +178,7 @@ static bool is_taken(void)
     return mfspr(SPR_EBBRR) == (uintptr_t)do_nothing;
 }
 
-/* What PMC5 counts of problem state, and of the way there and back */
+/* How far PMC5 advances on the way into problem state, in it and on the way back */
 static uint64_t counted(uint64_t mmcr0)
 {
     calm();
@@ -187,14 +190,18 @@ static uint64_t counted(uint64_t mmcr0)
     return mfspr(SPR_PMC5);
 }
 
-/* With FCPC, FCP freezes the problem state that it freezes, and nothing else. */
+/*
+ * This program runs in problem state without a hypervisor (MSR[HV] = 0).  With
+ * MMCR0[FCPC] = 1, counters are frozen there if MMCR0[FCP] = 0, and count there if
+ * MMCR0[FCP] = 1.
+ */
 static void problem_state_freezes(void)
 {
     bool ok;
 
     ok = is("with FCP", counted(MMCR0_FCS | MMCR0_FCP), 0);
     ok &= is("with FCPC", counted(MMCR0_FCS | MMCR0_FCPC), 0);
-    /* sc, and two instructions before it at most */
+    /* PMC5 counts sc, and at most two instructions of do_nothing() before sc. */
     ok &= is("with FCP and FCPC", counted(MMCR0_FCS | MMCR0_FCPC | MMCR0_FCP) - 1 <= 2, true);
     result(ok, "fcpc_chooses_the_problem_state");
 
@@ -265,8 +272,8 @@ void main(void)
     }
     note("performance monitor interrupts", pmis);
     note("faults", faults);
-    note("astray", strays);
-    note("came back", system_calls);
+    note("interrupts outside the program", strays);
+    note("system calls", system_calls);
     result(system_calls > ROUNDS / 2, "goes_through_most_of_the_nonsense");
     result(ok, "counts_between");
     result(works(), "counts_after");

@@ -2,9 +2,11 @@
 /*
  * Does the emulated POWER PMU count branches, loads and stores exactly?
  *
- * As in pmu-exact.c: sequences of instructions that are counted by hand, with
- * the counters read by mfspr, which is none of the three.  Branches are told
- * by event-based branches where the n-th one was, loads and stores as well.
+ * The program runs sequences of instructions whose branches, loads and stores are
+ * counted by hand, as pmu-exact.c does for all instructions.  It reads the
+ * counters by mfspr, which is no branch, load or store.  Then it sets a counter to
+ * overflow at the n-th branch, load or store, and checks that the event-based
+ * branch comes right after that instruction.
  */
 
 #define _GNU_SOURCE
@@ -13,13 +15,16 @@
 #include "pmu.h"
 
 static char area[4096] __attribute__((aligned(4096)));
-static int model;       /* 8, 9 or 10 */
+static int model;       /* 8, 9 or 10 for POWER8, POWER9 or POWER10 */
 
 struct counts {
     uint32_t pmc1, pmc2, pmc4;
 };
 
-/* r4 and r6 point to the area, r5 is 0 */
+/*
+ * By how much PMC1, PMC2 and PMC4 advance while the instructions of body are
+ * executed.  In body, r4 and r6 point to the area, and r5 is 0.
+ */
 #define COUNT(body) ({                                                  \
     uint64_t b1_, b2_, b4_, a1_, a2_, a4_;                              \
     register char *r4_ asm("r4") = area;                                \
@@ -51,14 +56,14 @@ static void expect(const char *what, const char *name, struct counts want,
     ktap_result(ok, full);
 }
 
-/* PMC1 and PMC4 count all branches, PMC2 those that are taken. */
+/* PMC1 and PMC4 count all branches, PMC2 counts the taken branches. */
 static void expect_branches(const char *name, uint32_t all, uint32_t taken,
                             struct counts got)
 {
     expect("branches", name, (struct counts){ all, taken, all }, got);
 }
 
-/* PMC1 and PMC4 count loads (only PMC1 does on POWER8), PMC2 stores. */
+/* PMC1 and, except on POWER8, PMC4 count loads; PMC2 counts stores. */
 static void expect_storage(const char *name, uint32_t loads, uint32_t stores,
                            struct counts got)
 {
@@ -67,9 +72,9 @@ static void expect_storage(const char *name, uint32_t loads, uint32_t stores,
 }
 
 /*
- * The n-th of 32 is the one that overflows the counter: the event-based
- * branch has to come from the instruction after it, and SIAR is its own
- * address.
+ * For each n from 1 to 32, the counter overflows at the n-th event in body.  The
+ * event-based branch has to come before the next instruction is executed, and
+ * SIAR has to be the address of the instruction that made the counter overflow.
  */
 #define WHERE(name, pmc, body, siar_of_n, next_of_n, sdar_of_n) do {    \
     int wrong_ = 0;                                                     \
@@ -119,11 +124,11 @@ static void branches(void)
                     COUNT("bl 1f; 1: mflr 3; addi 3,3,16; mtspr 815,3; bctar 20,0,0"));
     expect_branches("count_down_and_return", 3, 2,
                     COUNT("li 3,2; mtctr 3; bl 1f; 1: mflr 3; addi 3,3,12; mtlr 3; bdnzlr; nop"));
-    /* A system call is none, nor are the kernel's branches. */
+    /* sc is no branch, and the kernel's branches are not counted. */
     expect_branches("system_call", 0, 0, COUNT("li 0,20; sc"));
     expect_branches("many_system_calls", 100, 99,
                     COUNT("li 14,100; 1: li 0,20; sc; addi 14,14,-1; cmpdi 14,0; bne 1b"));
-    /* Through the timer's interrupts */
+    /* A loop so long that timer interrupts come while it runs */
     expect_branches("many_branches", 20000000, 19999999,
                     COUNT("lis 3,305; ori 3,3,11520; mtctr 3; 1: bdnz 1b"));
 
@@ -166,7 +171,7 @@ static void loads_and_stores(void)
                          "lxsiwax 34,5,4; lxsiwzx 34,5,4; lxsspx 34,5,4;"
                          "stvx 1,5,4; stvxl 1,5,4; stvebx 1,5,4; stvehx 1,5,4; stvewx 1,5,4;"
                          "stxsdx 34,5,4; stxvd2x 34,5,4; stxvw4x 34,5,4; stxsiwx 34,5,4; stxsspx 34,5,4"));
-    /* Those that do not store because the reservation is gone count, too. */
+    /* A store conditional counts even if it stores nothing, without a reservation. */
     expect_storage("reservations", 5, 10,
                    COUNT("lbarx 8,0,4; stbcx. 8,0,4; stbcx. 8,0,4;"
                          "lharx 8,0,4; sthcx. 8,0,4; sthcx. 8,0,4;"
@@ -191,7 +196,7 @@ static void loads_and_stores(void)
                              "stxvp 34,0(4); stxvrbx 34,5,4; stxvrdx 34,5,4; paddi 3,4,8; nop"));
     }
     {
-        /* What faults is executed again, and counts once. */
+        /* A load or store that faults is executed again, and counts once. */
         register char *r14 asm("r14") = fresh;
         uint64_t l0, l1, s0, s1;
 

@@ -2,14 +2,14 @@
 /*
  * Are the counts of the emulated POWER PMU exact?
  *
- * Runs on Linux, of which it needs no more than perf_event_open() for events
- * of the own thread in user mode.  Each case executes a sequence of
- * instructions that is counted by hand, between two reads of a counter, and
- * wants exactly that number: the kernel's part must not show.
+ * The program runs on Linux, and needs only perf_event_open() for events of its
+ * own thread in user mode.  Each test executes, between two reads of a counter, a
+ * sequence of instructions that is counted by hand.  The counter has to advance
+ * by exactly this number: instructions of the kernel must not be counted.
  *
- * The counters are read by mfspr: an event-based branch event gives the
- * program the PMU's registers (and the counters are not moved under it).
- * The CPU model's pmu-cpi has to be 10 at most, or the cycles overflow.
+ * The counters are read by mfspr: an event-based branch event gives the program
+ * access to the PMU's registers, and the kernel does not change the counters.
+ * The CPU property pmu-cpi has to be 10 at most, or the cycle counter overflows.
  */
 
 #define _GNU_SOURCE
@@ -20,8 +20,9 @@
 #define PM_CYC_PMC2 0x2001e
 
 /*
- * What is executed between the two reads of PMC1 in a measurement: the
- * first mfspr itself, as it completes after it has read, and the body.
+ * The number of instructions in body.  Between the two reads of PMC1, the first
+ * mfspr is counted, too, because it completes after it has read PMC1; it is taken
+ * off the result.
  */
 #define MEASURE(body, ...) ({                                           \
     uint64_t before_, after_;                                           \
@@ -42,7 +43,7 @@
 
 static int ebb_wrong;
 
-/* Where does the overflow of PMC1 after n instructions branch from? */
+/* Does the event-based branch come right after the n-th instruction, which overflows PMC1? */
 static void expect_ebb(unsigned n)
 {
     extern char ebb_start[];
@@ -97,7 +98,7 @@ int main(void)
     EXPECT("many_system_calls", 1 + 5 * 100,
            MEASURE("li 14,100; 1: li 0,20; sc; addi 14,14,-1; cmpdi 14,0;"
                    "bne 1b", "r14"));
-    /* Reads of a counter between are instructions like others. */
+    /* A read of a counter is counted like other instructions. */
     EXPECT("counter_read_within", 3, MEASURE("nop; mfspr 3,771; nop"));
 
     page = mmap(NULL, 65536, PROT_READ | PROT_WRITE,
@@ -112,7 +113,7 @@ int main(void)
         EXPECT("page_fault", 4, (uint32_t)after - (uint32_t)before - 1);
     }
 
-    /* A cycle is an instruction, times the CPU model's pmu-cpi. */
+    /* An instruction takes as many cycles as the CPU property pmu-cpi says. */
     {
         uint64_t c0, i0, i1, c1, cycles, insns;
 
@@ -138,7 +139,7 @@ int main(void)
         ktap_result(before == after, "frozen");
     }
 
-    /* Through the timer's interrupts and other programs: nothing is added. */
+    /* Timer interrupts and other programs while the loop runs are not counted. */
     EXPECT("long_loop", 1 + 1 + 1 + 2ULL * 100000000,
            MEASURE("lis 3,1525; ori 3,3,57600; mtctr 3; 1: nop; bdnz 1b"));
 

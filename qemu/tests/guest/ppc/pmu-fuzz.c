@@ -4,12 +4,13 @@
  *
  * usage: pmu-fuzz [WRITES [SEED]]
  *
- * Writes random values to all registers that problem state has a number for,
- * in random order, with and without an event-based branch event that gives
- * access to them.  Refused writes are signals that are stepped over; wild
- * event-based branches may end the child process that does it, which is no
- * failure: the parent starts another.  What is tested is that the guest and
- * the emulator live on, and that counting works afterwards.
+ * Child processes write random values, in random order, to all PMU and EBB
+ * registers that have an SPR number in problem state.  Every second process has
+ * opened an event-based branch event, which gives it access to these registers.
+ * A write that is refused raises SIGILL, and the signal handler steps over the
+ * instruction.  An event-based branch to a random address may end a child
+ * process, which is no failure.  The test is that the guest and the emulator
+ * survive, and that counting works afterwards.
  */
 
 #define _GNU_SOURCE
@@ -56,7 +57,7 @@ static const unsigned numbers[] = {
 #undef NUMBER
 };
 
-/* The instruction was refused: go on after it. */
+/* Signal handler: continue after the instruction that was refused. */
 static void step_over(int sig, siginfo_t *info, void *context)
 {
     ucontext_t *uc = context;
@@ -65,8 +66,9 @@ static void step_over(int sig, siginfo_t *info, void *context)
 }
 
 /*
- * Come back from event-based branches.  rfebb is refused while BESCR[TS] is
- * not zero; step_over() then goes on after it.
+ * The handler of event-based branches: return at once.  While BESCR[TS] is not
+ * zero, rfebb is refused and step_over() continues after it; then all bits of
+ * BESCR are cleared and rfebb is tried again.
  */
 asm(".pushsection .text\n"
     "fuzz_handler:\n"
@@ -111,7 +113,7 @@ static void fuzz(long writes, bool with_event)
         unsigned n = numbers[rnd() % (sizeof(numbers) / sizeof(*numbers))];
         uint64_t value = nonsense();
 
-        /* Mostly a handler that exists */
+        /* EBBHR gets the address of the handler nearly always. */
         if (n == 804 && rnd() % 256) {
             value = (uintptr_t)fuzz_handler;
         }
@@ -120,7 +122,7 @@ static void fuzz(long writes, bool with_event)
     _exit(0);
 }
 
-/* After all that: does a counter still count what it should? */
+/* After all the writes: does an event still count instructions? */
 static bool counts(void)
 {
     int fd = open_event(0x10002);

@@ -2,14 +2,14 @@
 /*
  * Does HFSCR keep the PMU and event-based branches from a partition?
  *
- * All that runs on a machine without firmware (qemu-system-ppc64 -machine none
- * -cpu power8 -m 16M -device loader,file=pmu-hypervisor,cpu-num=0).
- * Instructions are executed in the privileged state of a partition, with
- * address translation off: a POWER8, later ones have no such state without
- * tables in memory.
+ * This program is alone on a machine without firmware (qemu-system-ppc64
+ * -machine none -cpu power8 -m 16M -device loader,file=pmu-hypervisor,cpu-num=0).  It
+ * executes instructions in the privileged state of a partition, with address
+ * translation off.  That needs a POWER8: later processors cannot run a partition
+ * without translation tables in memory.
  *
- * The machine has no terminal.  Results, KTAP, are put at address 64 KiB, for
- * the host to read them there.
+ * The machine has no terminal.  The results, KTAP, are written to memory from
+ * address 64 KiB on, and the host reads them there.
  */
 
 #include <stdbool.h>
@@ -32,7 +32,7 @@ enum { SPR_HFSCR = 190, SPR_HSRR0 = 314, SPR_LPCR = 318, SPR_MMCR0 = 795, SPR_BE
 #define CLRBHRB 0x7c00035c
 #define HYPERCALL 0x44000022    /* sc 1 */
 
-/* The facilities: the number of the bit in HFSCR is the cause, too. */
+/* The facilities.  @bit is the bit number in HFSCR and the interruption cause. */
 static const struct facility {
     const char *name;
     unsigned bit;
@@ -42,7 +42,7 @@ static const struct facility {
         MFSPR(795), MTSPR(795), MFSPR(798), MTSPR(798), MFSPR(785), MTSPR(785),
         MFSPR(786), MTSPR(786), MFSPR(784), MTSPR(784), MFSPR(796), MTSPR(796),
         MFSPR(797), MTSPR(797), MFSPR(787), MTSPR(787), MFSPR(792), MTSPR(792),
-        /* by problem state's numbers */
+        /* MMCR0, PMC1, SIER and SIAR by their SPR numbers in problem state */
         MFSPR(779), MFSPR(771), MFSPR(768), MFSPR(780) } },
     { "hfscr_bhrb", 4, { MFBHRBE, CLRBHRB } },
     { "hfscr_ebb", 7, {
@@ -57,8 +57,8 @@ uint64_t saved[24];
 char stack[16384] __attribute__((aligned(16)));
 
 /*
- * in_partition(code, msr) executes code there; the number of the interrupt
- * that ends it comes back.
+ * in_partition(code, msr) executes code in the partition's state that msr
+ * describes, and returns the number of the interrupt that ends the code.
  */
 asm(".section .head,\"ax\"\n"
     ".globl _start\n"
@@ -72,7 +72,7 @@ asm(".section .head,\"ax\"\n"
     "    .set i,14; .rept 18; std i,(i-12)*8(6); .set i,i+1; .endr\n"
     "    mtspr 26,3; mtspr 27,4; li 3,0\n"
     "    rfid\n"
-    /* what is copied to each vector; the instruction in the middle differs */
+    /* copied to each interrupt vector, with the vector's number in "li 3,0" */
     "vector: nop; li 3,0; ba interrupted\n"
     "interrupted: lis 6,saved@ha; addi 6,6,saved@l\n"
     "    lis 2,.TOC.@ha; addi 2,2,.TOC.@l\n"
@@ -123,7 +123,11 @@ static uint64_t execute(uint32_t instruction)
     return in_partition(code, GUEST_MSR);
 }
 
-/* With the facility: all is executed.  Without: each is refused, with the cause. */
+/*
+ * While the facility's bit in HFSCR is 1, each of its instructions has to be
+ * executed.  While the bit is 0, each has to raise a hypervisor facility
+ * unavailable interrupt with the facility's number as the cause.
+ */
 static void check(const struct facility *facility)
 {
     bool with = true, without = true;
@@ -158,14 +162,14 @@ void main(void)
 {
     put("KTAP version 1\n");
     set_vectors(0x1000);
-    /* This machine starts in a partition's state: a hypercall leaves it. */
+    /* The machine starts in a partition's state: a hypercall makes us hypervisor. */
     execute(HYPERCALL);
     mtspr(SPR_LPCR, 0);
 
     for (unsigned i = 0; i < sizeof(facilities) / sizeof(*facilities); i++) {
         check(&facilities[i]);
     }
-    /* The hypervisor itself is not asked. */
+    /* HFSCR does not take registers away from the hypervisor itself. */
     mtspr(SPR_HFSCR, 0);
     mtspr(SPR_BESCR, 1);
     mtspr(SPR_MMCR0, MMCR0_FC);

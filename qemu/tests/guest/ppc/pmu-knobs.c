@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Do the CPU properties that change the emulated POWER PMU do what they say?
+ * Do the CPU properties of the emulated POWER PMU have the effects that
+ * docs/system/ppc/pmu.rst describes?
  *
- * -append "NAME=VALUE ..." tells what to expect, with the names below, which
- * are those of the properties without "x-pmu-"; a property that is not named
- * has its default value.  All behaviours are measured whatever is named, so
- * that a property that changes more than it says is found, too.
+ * The emulator's option -append "NAME=VALUE ..." tells the program which
+ * properties the CPU has.  A NAME is the name of a property without "x-pmu-"; a
+ * property that is missing there has its default value.  Every run checks all
+ * behaviours, so that it fails if a property changes more than it should.
  *
- * With rounds=N, nothing but this: an alert is made that takes as long as the
- * properties say, N times, and is waited for; the machine may be saved and
- * loaded meanwhile ("running" is said before).
+ * With -append "rounds=N ...", the program does only this: N times, it makes an
+ * alert and waits for the interrupt, which has to come as late as the properties
+ * say.  After the program has printed "running", the host may save and load the
+ * machine.
  */
 
 #include "pseries.h"
@@ -17,9 +19,9 @@
 #define MMCR0_FCECE (1ULL << 25)
 #define MMCR0_PMCJCE (1ULL << 14)
 
-/* Instructions that are executed in a row; no more can be waited for there */
+/* Number of nop instructions in a row, in which set_and_run() expects the interrupt */
 #define ROW 700
-/* Instructions until the counter becomes negative */
+/* Number of instructions after which the counter becomes negative */
 #define START 10
 
 #define PMC1_INSTRUCTIONS (0x02ULL << 24)
@@ -36,7 +38,7 @@ static struct {
     { "fcece-pmae", 0 },
     { "cpi", 1 },
     { "cpi-jitter", 0 },
-    /* no property: how often alerts that take long are waited for, see alerts_last() */
+    /* no property: the number of rounds in alerts_last() */
     { "rounds", 0 },
 };
 enum { DELAY, SKID, PMC_EDGE, EBB_EDGE, FCECE_PMAE, CPI, JITTER, ROUNDS };
@@ -80,8 +82,8 @@ static void read_arguments(void)
 }
 
 /*
- * set_and_run(mmcr0, end) writes MMCR0, executes instructions in a row, and
- * writes end to MMCR0.  An interrupt in the row goes on after it.
+ * set_and_run(mmcr0, end) writes mmcr0 to MMCR0, executes ROW nop instructions and
+ * writes end to MMCR0.  After an interrupt, execution continues in the row.
  */
 asm(".text\n"
     "set_and_run: mtspr 795,3\n"
@@ -106,7 +108,7 @@ static uint64_t index_of(uint64_t address, char *base)
     return (address - (uintptr_t)base) / 4;
 }
 
-/* As many instructions as are executed at least until nothing more happens */
+/* Execute enough instructions that an overflow, its alert and its exception come. */
 static void wait(void)
 {
     for (uint64_t n = START + EXPECTED(SKID) + EXPECTED(DELAY); n; n--) {
@@ -121,13 +123,13 @@ static void prepare(uint64_t pmc1)
     mtspr(SPR_PMC1, pmc1);
 }
 
-/* Instructions after the one that makes a counter negative until FCECE freezes it */
+/* Number of instructions from a counter's overflow until FCECE freezes the counter */
 static uint64_t until_frozen(void)
 {
     return EXPECTED(FCECE_PMAE) ? EXPECTED(SKID) : 0;
 }
 
-/* MMCR0 some time after it was written */
+/* Write MMCR0, wait until an alert has come, and return what MMCR0 is then. */
 static uint64_t mmcr0_after(uint64_t mmcr0)
 {
     mtspr(SPR_MMCR0, mmcr0);
@@ -150,7 +152,7 @@ static void interrupts(void)
     ok &= is("MMCR0[PMAO]", pmi_mmcr0 & MMCR0_PMAO, MMCR0_PMAO);
     result(ok, "overflow_interrupts_in_time");
 
-    /* MMCR0[PMAO] that is written is an alert, of which SIAR tells nothing. */
+    /* Setting MMCR0[PMAO] by mtspr is an alert as well, but does not set SIAR. */
     before = pmis;
     prepare(0);
     with_interrupts(MMCR0_FC | MMCR0_PMAO);
@@ -158,7 +160,7 @@ static void interrupts(void)
     ok &= is("taken after", index_of(pmi_srr0, row), EXPECTED(DELAY));
     result(ok, "written_alert_interrupts_in_time");
 
-    /* Who clears MMCR0[PMAO] before has no interrupt. */
+    /* If MMCR0[PMAO] is cleared before the interrupt, no interrupt comes. */
     before = pmis;
     prepare(0);
     asm volatile("mtmsrd %0,1; mtspr 795,%1; mtspr 795,%2; mtmsrd %3,1"
@@ -169,7 +171,7 @@ static void interrupts(void)
     result(is("interrupts", pmis - before, !EXPECTED(DELAY)), "exception_in_time_only");
 }
 
-/* The alert comes before the exception, which waits for MSR[EE]. */
+/* An alert changes MMCR0 and SIAR even while MSR[EE] = 0 holds the interrupt back. */
 static void alert(void)
 {
     uint64_t at = START + EXPECTED(SKID), mmcr0;
@@ -177,7 +179,7 @@ static void alert(void)
 
     prepare(0x80000000 - START);
     set_and_run(MMCR0_PMAE | MMCR0_PMC1CE | MMCR0_FCECE, 0);
-    /* set_and_run() has cleared MMCR0; what it took away is in SIAR. */
+    /* set_and_run() has overwritten MMCR0 at the end: only SIAR tells of the alert. */
     ok = is("SIAR, as the number of an instruction", index_of(mfspr(SPR_SIAR), row), at - 1);
 
     prepare(0x80000000 - START);
@@ -196,14 +198,14 @@ static void negative_counter(void)
     prepare(0x80000000);
     ok = is("alert", mmcr0_after(mmcr0) & MMCR0_PMAO, want);
 
-    /* made negative after MMCR0[PMAE] was set */
+    /* PMC1 is made negative by mtspr, after MMCR0[PMAE] was set. */
     prepare(0);
     mtspr(SPR_MMCR0, mmcr0);
     mtspr(SPR_PMC1, 0x80000000);
     wait();
     ok &= is("alert for a write", mfspr(SPR_MMCR0) & MMCR0_PMAO, want);
 
-    /* made negative by counting, before MMCR0[PMAE] is set */
+    /* PMC1 becomes negative by counting, before MMCR0[PMAE] is set. */
     prepare(0x80000000 - START);
     set_and_run(MMCR0_PMC1CE, MMCR0_FC);
     ok &= is("no alert without PMAE", mfspr(SPR_MMCR0) & MMCR0_PMAO, 0);
@@ -211,7 +213,7 @@ static void negative_counter(void)
     result(ok, "negative_counter_alerts");
 }
 
-/* Does problem state branch where it should? */
+/* Does a program in problem state take the event-based branch at the right place? */
 static void event_based_branches(void)
 {
     uint64_t at = START + EXPECTED(SKID) + EXPECTED(DELAY);
@@ -255,7 +257,7 @@ static void event_based_exceptions(void)
     calm();
     ok = is("without EBE", pending_after(MMCR0_FC | MMCR0_PMAO, BESCR_PME), false);
     ok &= is("with EBE later", pending_after(MMCR0_FC | MMCR0_EBE | MMCR0_PMAO, BESCR_PME), later);
-    /* Another alert is another chance. */
+    /* A new alert sets BESCR[PMEO] with or without the property. */
     mtspr(SPR_MMCR0, MMCR0_FC | MMCR0_EBE);
     ok &= is("with another alert", pending_after(MMCR0_FC | MMCR0_EBE | MMCR0_PMAO, BESCR_PME), true);
     result(ok, "ebe_later");
@@ -304,7 +306,7 @@ static void cycles(void)
     ok &= is("cycles of 1024 instructions", at[256] - at[0], 1024 * EXPECTED(CPI));
     result(ok, "instructions_take_cycles");
 
-    /* The counter becomes negative by the right instruction, not later. */
+    /* The alert has to come right after the instruction that makes PMC2 negative. */
     calm();
     mtspr(SPR_MMCR1, PMC2_CYCLES);
     mtspr(SPR_PMC2, 0x80000000 - 100 * EXPECTED(CPI) + 1);
@@ -318,7 +320,7 @@ static void cycles(void)
     calm();
 }
 
-/* Turns of a loop until the interrupt that the values lead to */
+/* Write MMCR0 and PMC1, and return the turns of a loop until the interrupt. */
 static uint64_t turns_until_interrupt(uint64_t mmcr0, uint64_t pmc1)
 {
     uint64_t turns;
@@ -338,7 +340,7 @@ static uint64_t turns_until_interrupt(uint64_t mmcr0, uint64_t pmc1)
 
 static void alerts_last(void)
 {
-    /* five instructions in a turn; some are needed on the way to the loop and out of it */
+    /* A turn has five instructions; the code around the loop takes a few more. */
     uint64_t turns = (EXPECTED(SKID) + EXPECTED(DELAY)) / 5, exact = 0;
 
     put("# running\n");

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Do the PMU's state and a pending exception last?
+ * Do the PMU's state and a pending event-based exception survive saving and
+ * loading the machine?
  *
  * usage: pmu-pending [PORT]
  *
- * An event-based exception is made pending while event-based branches are
- * off, and a loop of known length is counted, again and again until something
- * comes through PORT.  Meanwhile ("running" is said before) the machine may be
- * saved and loaded.  All counts have to be right, and the exception has to
- * come at the end, as soon as it may.
+ * The program makes an event-based exception pending while event-based branches
+ * are off (BESCR[GE] = 0).  It then counts the events in a loop of known length,
+ * again and again until a byte comes through PORT.  After it has printed "running",
+ * the host may save and load the machine.  All counts have to be right, and at the
+ * end the event-based branch has to come as soon as BESCR[GE] is set.
  */
 
 #define _GNU_SOURCE
@@ -20,7 +21,7 @@
 #define PM_BRU_FIN 0x10068
 #define PM_ST_FIN 0x200f0
 
-/* Are a branch and a store counted in each round? */
+/* Are exactly one branch and one store counted in each round of the loop? */
 static bool counts(uint64_t rounds)
 {
     uint64_t branches, stores, stored;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Regular events on the emulated POWER PMU: counting and sampling by the
- * kernel's performance monitor interrupt, for which Linux's own driver is all
- * that is needed.
+ * Do ordinary perf events on the emulated POWER PMU count and sample correctly?
  *
- * A loop executes a known number of instructions, branches, loads and stores;
- * the events have to count just these, and sampling has to give one sample
- * for each period, at the one address where it can be.
+ * The kernel's driver samples with the performance monitor interrupt; no
+ * event-based branches are used.  A loop executes a known number of instructions,
+ * branches, loads and stores.  Events have to count exactly these numbers.
+ * Sampling has to give one sample for each period, in the loop, and if one
+ * instruction alone makes the event occur, at the address of this instruction.
  */
 
 #define _GNU_SOURCE
@@ -16,7 +16,7 @@
 
 #define BUFFER_PAGES 64
 
-/* 8 instructions with 2 branches, 2 loads and 1 store; one taken branch is last */
+/* n rounds of 8 instructions: 2 loads, 1 store, 2 branches; the last branch is taken */
 static void __attribute__((noinline)) loop(long n)
 {
     static long area[2];
@@ -69,7 +69,10 @@ static uint64_t count(int fd, long n)
     return value;
 }
 
-/* The way to and from the loop is the same for two lengths of it. */
+/*
+ * Does the event count @each events in each round?  The code around the loop is
+ * counted as well: count n rounds, count 2 * n rounds, and take the difference.
+ */
 static void expect_count(const char *name, uint32_t type, uint64_t config,
                          uint64_t each)
 {
@@ -92,8 +95,9 @@ static void expect_count(const char *name, uint32_t type, uint64_t config,
 }
 
 /*
- * Samples of an event that occurs so often in a round: their number, and
- * whether all are in the loop or, if it is one place, at that place.
+ * Sample an event that occurs @each times in each round of the loop.  Check the
+ * number of samples, and that all of them are at the address @place or, if @place
+ * is NULL, anywhere in the loop.
  */
 static void expect_samples(const char *name, uint32_t type, uint64_t config,
                            uint64_t each, char *place)
@@ -138,7 +142,7 @@ static void expect_samples(const char *name, uint32_t type, uint64_t config,
     }
     munmap(head, size + page);
     close(fd);
-    /* One may be due right before or after the loop. */
+    /* One sample may come outside the loop, from the code right before or after it. */
     if (samples - want > 1 || elsewhere > 1 || other) {
         ktap_note("%llu samples, not %llu; %llu elsewhere, %llu other records",
                   (unsigned long long)samples, (unsigned long long)want,
@@ -164,7 +168,7 @@ static void set_limit(const char *path, const char *value)
 int main(void)
 {
     ktap_start();
-    /* The kernel samples less where interrupts seem to take long: not here. */
+    /* Emulated interrupts take long: keep the kernel from sampling less often. */
     set_limit("/proc/sys/kernel/perf_event_max_sample_rate", "1000000");
     set_limit("/proc/sys/kernel/perf_cpu_time_max_percent", "0");
     expect_count("counts_instructions", PERF_TYPE_HARDWARE,
@@ -175,7 +179,7 @@ int main(void)
                  PERF_COUNT_HW_CACHE_REFERENCES, 2);
     expect_count("counts_l1_loads", PERF_TYPE_HW_CACHE, L1D(READ, ACCESS), 2);
     expect_count("counts_stores", PERF_TYPE_RAW, 0x200f0, 1);
-    /* No prediction, no caches: nothing that could be missed */
+    /* The emulator has no branch prediction and no caches: nothing misses. */
     expect_count("counts_branch_misses", PERF_TYPE_HARDWARE,
                  PERF_COUNT_HW_BRANCH_MISSES, 0);
     expect_count("counts_l1_load_misses", PERF_TYPE_HW_CACHE, L1D(READ, MISS), 0);

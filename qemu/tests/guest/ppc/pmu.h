@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the programs share that want the PMU's registers for themselves: an
- * event-based branch event gives them to the program (and the kernel moves no
- * counter under it), and a handler notes where event-based branches came from.
+ * Functions for test programs that use the PMU's registers directly
  *
- * Numbers of the registers in problem state: PMC1 to PMC6 771 to 776, MMCR0
- * 779, SIAR 780, SDAR 781, BESCRS 800, BESCRR 802, EBBHR 804, EBBRR 805.
+ * An event-based branch event gives a program access to the registers, and the
+ * kernel does not change the counters while the event is on the PMU.  A handler
+ * of event-based branches notes where the program was interrupted.
+ *
+ * SPR numbers in problem state: PMC1 to PMC6 are 771 to 776, MMCR0 is 779, SIAR
+ * 780, SDAR 781, BESCRS 800, BESCRR 802, EBBHR 804, EBBRR 805.
  */
 #ifndef PMU_H
 #define PMU_H
@@ -29,9 +31,10 @@
 #define mtspr(n, v) asm volatile("mtspr " #n ",%0" : : "r" ((uint64_t)(v)) : "memory")
 
 /*
- * The handler of event-based branches notes where the program was, freezes
- * the counters and leaves event-based branches off.  It may use what is
- * below the stack's red zone, and the program is linked below 2 GB.
+ * The handler of event-based branches notes where the program was interrupted,
+ * freezes the counters and returns with event-based branches off (rfebb 0).  It
+ * saves registers in the memory below the stack's red zone.  It addresses
+ * variables by lis, so that the program has to be linked below 2 GB.
  */
 uint64_t ebb_where, ebb_siar, ebb_sdar, ebb_count;
 
@@ -62,7 +65,7 @@ asm(".pushsection .text\n"
     ".popsection");
 extern char ebb_handler[];
 
-/* Counters stand still, and an event-based branch is possible. */
+/* Freeze the counters, and enable event-based branches (BESCR[GE], BESCR[PME]). */
 static inline void expect_branch(void)
 {
     ebb_where = ebb_siar = ebb_sdar = ebb_count = 0;
@@ -72,7 +75,7 @@ static inline void expect_branch(void)
     mtspr(800, 1ULL << 63 | 1ULL << 32);    /* BESCRS: GE, PME */
 }
 
-/* An event-based branch event of the own thread, in user mode */
+/* Open an event-based branch event for the calling thread, in user mode. */
 static inline int open_ebb_event(uint64_t config, int group)
 {
     struct perf_event_attr attr = {
@@ -96,7 +99,7 @@ static inline int open_ebb_event(uint64_t config, int group)
     return fd;
 }
 
-/* Put the events on the PMU, and its counters to zero. */
+/* Put the leader's group of events on the PMU, and set all counters to zero. */
 static inline void start_events(int leader)
 {
     uint64_t count;
@@ -104,11 +107,11 @@ static inline void start_events(int leader)
     /* The first read makes sure that the events are on the PMU. */
     if (ioctl(leader, PERF_EVENT_IOC_ENABLE, 0) ||
         read(leader, &count, sizeof(count)) != sizeof(count)) {
-        ktap_note("the PMU is in use");
+        ktap_note("the events are not on the PMU: it is in use");
         ktap_result(false, "opens_events");
         exit(ktap_finish());
     }
-    /* What others left in counters that are not used here could overflow. */
+    /* Unused counters as well: old values in them could overflow. */
     mtspr(771, 0);
     mtspr(772, 0);
     mtspr(773, 0);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Start, interrupts, output and address translation of a program that is
- * alone on a pseries machine
+ * Startup code, interrupt handlers, output and address translation for programs
+ * that run without an operating system on a pseries machine
  *
- * Faults in the program are stepped over.  What jumps away from the program is
- * brought back.
+ * The interrupt handler steps over an instruction of the program that faults.
+ * When an instruction outside the program faults, guarded() returns.
  */
 
 #include "pseries.h"
@@ -14,18 +14,20 @@ volatile bool guarded_now;
 uint64_t pmi_srr0, pmi_siar, pmi_mmcr0;
 static int tests;
 
-/* A page that gets the instructions with a register's number in them */
+/* Code that access_register() writes: mtspr and mfspr with a given SPR number */
 static uint32_t code[16] __attribute__((aligned(64)));
 
-uint64_t frame[40];     /* of an exception */
-uint64_t saved[24];     /* of who called guarded() */
+uint64_t frame[40];     /* registers of the code that an exception interrupted */
+uint64_t saved[24];     /* registers of the caller of guarded() */
 char stack[16384] __attribute__((aligned(16)));
 char exception_stack[16384] __attribute__((aligned(16)));
 
 /*
- * Started by the firmware in 32-bit mode, big endian, at the first address.
- * guarded(function, argument, msr) calls a function in a given state and comes
- * back when it makes a system call or when it has gone astray.
+ * The firmware starts the program in 32-bit mode, big endian, at _start.
+ *
+ * guarded(function, argument, msr) calls a function with the given MSR, and
+ * returns when the function makes a system call or when an instruction outside the
+ * program faults.
  */
 asm(".section .head,\"ax\"\n"
     ".globl _start\n"
@@ -47,7 +49,7 @@ asm(".section .head,\"ax\"\n"
     "    ld 0,0(6); ld 1,8(6)\n"
     "    .set i,14; .rept 18; ld i,(i-12)*8(6); .set i,i+1; .endr\n"
     "    mtlr 0; blr\n"
-    /* what is copied to each vector; the instruction in the middle differs */
+    /* copied to each interrupt vector, with the vector's number in "li 3,0" */
     ".globl vector\n"
     "vector: mtspr 273,3; li 3,0; ba exception\n"
     "exception: mtspr 274,4\n"
@@ -67,7 +69,7 @@ asm(".section .head,\"ax\"\n"
     "    ld 0,0(4); ld 1,8(4); ld 2,16(4); ld 3,24(4); ld 4,32(4)\n"
     "    rfid\n"
     ".globl ebb_handler\n"
-    /* rfebb 1 is refused while BESCR has strange bits, and then stepped over */
+    /* rfebb faults while BESCR[TS] is invalid: clear all of BESCR, try again */
     "ebb_handler: std 3,-600(1)\n"
     "    li 3,3; mtspr 802,3; ld 3,-600(1); .long 0x4c000924\n"
     "    li 3,-1; mtspr 802,3; ld 3,-600(1); .long 0x4c000924\n"
@@ -128,7 +130,7 @@ void result(bool ok, const char *name)
     put("\n");
 }
 
-/* What was seen is told if it is not what was wanted. */
+/* Is @got the value that is wanted?  If not, print both values. */
 bool is(const char *what, uint64_t got, uint64_t want)
 {
     if (got != want) {
@@ -183,13 +185,13 @@ void handle(uint64_t vector_number)
     }
     strays++;
     if (!guarded_now) {
-        put("not ok 0 - astray\n");
+        put("not ok 0 - exception outside the program\n");
         power_off();
     }
     leave();
 }
 
-/* mtspr if it is a write, and mfspr */
+/* Write @value to SPR @n if @write is true.  Read the SPR and return its value. */
 uint64_t access_register(unsigned n, uint64_t value, bool write)
 {
     register uint64_t r3 asm("r3") = value;
@@ -203,7 +205,7 @@ uint64_t access_register(unsigned n, uint64_t value, bool write)
     return r3;
 }
 
-/* All registers as after a reset */
+/* Set the PMU's counters and control registers and BESCR to their reset values. */
 void calm(void)
 {
     mtspr(SPR_MMCR0, MMCR0_FC);
@@ -226,9 +228,10 @@ void interrupts_on(void)
 }
 
 /*
- * Problem state implies address translation: the program's pages, one to one,
- * in the hash table that the machine has at the start, and a segment of 256 MB
- * with the number 1.
+ * Map the program, because address translation is on in problem state.  Each page
+ * of the program is entered into the hash table of the partition with its real
+ * address as its effective address.  The segment of 256 MB that has the program
+ * gets the virtual segment number 1.
  */
 bool map_program(void)
 {
@@ -236,8 +239,11 @@ bool map_program(void)
          page <= (uintptr_t)program_end >> 12; page++) {
         uint64_t group = (1 ^ page) & 0x7ff;
 
-        /* H_ENTER: abbreviated virtual page number, valid; referenced,
-           changed, coherent, writable for all */
+        /*
+         * H_ENTER: the page table entry has the abbreviated virtual page number
+         * and the bits for valid, referenced, changed, coherent, and writable in
+         * all states.
+         */
         if (hcall(8, 0, group * 8, 1ULL << 28 >> 23 << 7 | 1, page << 12 | 0x192)) {
             return false;
         }
@@ -246,7 +252,7 @@ bool map_program(void)
     return true;
 }
 
-/* A service of the firmware with up to four arguments and one result */
+/* Call a client service of the firmware: up to four arguments, one result. */
 static uint32_t firmware(const char *service, unsigned count, uint32_t a, uint32_t b,
                          uint32_t c, uint32_t d)
 {
@@ -264,7 +270,7 @@ static uint32_t firmware(const char *service, unsigned count, uint32_t a, uint32
     return call[3 + count];
 }
 
-/* What the emulator was given with -append */
+/* The argument of the emulator's option -append */
 const char *boot_arguments(void)
 {
     static char arguments[256];
@@ -275,7 +281,7 @@ const char *boot_arguments(void)
     return arguments;
 }
 
-/* The results are complete: the machine ends. */
+/* Print the number of tests, and switch the machine off. */
 void finish(void)
 {
     put("1..");

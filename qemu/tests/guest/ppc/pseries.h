@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the programs share that are alone on a pseries machine: the emulator
- * starts one of them instead of a kernel (qemu-system-ppc64 -machine
- * pseries,x-vof=on -kernel pmu-bare).  Results are KTAP on the terminal of the
- * partition.
+ * Functions for programs that run without an operating system on a pseries
+ * machine.  The emulator starts such a program instead of a kernel
+ * (qemu-system-ppc64 -machine pseries,x-vof=on -kernel pmu-bare).  Results are
+ * KTAP on the terminal of the partition.
  */
 
 #ifndef PSERIES_H
@@ -44,11 +44,17 @@ enum {
     SPR_EBBHR, SPR_EBBRR, SPR_BESCR,
 };
 
-/* What the interrupt handler has counted */
+/*
+ * Numbers of performance monitor interrupts, of faults, of interrupts at addresses
+ * outside the program, and of system calls, counted by the interrupt handler
+ */
 extern unsigned pmis, faults, strays, system_calls;
-/* Where the last performance monitor interrupt came, and SIAR and MMCR0 then */
+/* SRR0, SIAR and MMCR0 at the last performance monitor interrupt */
 extern uint64_t pmi_srr0, pmi_siar, pmi_mmcr0;
-/* What goes astray comes back from guarded(), instead of ending all. */
+/*
+ * While true, an exception at an address outside the program makes guarded()
+ * return.  While false, such an exception ends the program.
+ */
 extern volatile bool guarded_now;
 
 extern char text_start[], text_end[], program_end[], ebb_handler[];
