@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the programs share that have the machine to themselves
+ * Functions for test programs that run without an operating system
  *
- * The way into long mode, exception handlers, results on the first serial
- * port, counting, and a chain of branches for Branch Sampling to record.
+ * Startup code that enters long mode, exception handlers, output of results on the
+ * first serial port, a function that counts, and a chain of branches for Branch
+ * Sampling to record.
  *
  * Build:
  *     cc -O2 -ffreestanding -fno-pic -fno-stack-protector -mno-red-zone \
@@ -25,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Entry in 32-bit mode, as Multiboot wants it; then long mode. */
+/* Multiboot starts the program in 32-bit mode; the code switches to long mode. */
 asm(".section .boot, \"ax\"\n"
     ".balign 8\n"
     "header: .long 0x1badb002\n"
@@ -33,30 +34,30 @@ asm(".section .boot, \"ax\"\n"
     ".long -(0x1badb002 + 0x00010000)\n"
     ".long header\n"
     ".long header\n"
-    ".long 0\n"                         /* load all of the file */
+    ".long 0\n"                         /* load the whole file */
     ".long _end\n"
     ".long start\n"
     ".code32\n"
     ".globl start\n"
     "start: cli\n"
     "mov $stack_top, %esp\n"
-    /* Map the first 512 GB to 1 GB pages, here and in the upper half. */
+    /* Map the first 512 GB in 1 GB pages, at address 0 and at UPPER_HALF. */
     "mov $pml4, %eax\n"
     "movl $pdpt + 3 + 4, (%eax)\n"
     "movl $pdpt + 3 + 4, 2048(%eax)\n"
     "mov $pdpt, %edi\n"
-    "mov $0x87, %eax\n"                 /* large, user, writable, present */
+    "mov $0x87, %eax\n"                 /* large page, user, writable, present */
     "xor %edx, %edx\n"
     "1: mov %eax, (%edi)\n"
     "mov %edx, 4(%edi)\n"
     "add $0x40000000, %eax\n"
     "adc $0, %edx\n"
     "add $8, %edi\n"
-    "cmp $pdpt + 4096 - 8, %edi\n"      /* the last one is not present */
+    "cmp $pdpt + 4096 - 8, %edi\n"      /* the last page, NOT_MAPPED, is left out */
     "jb 1b\n"
     "mov $pml4, %eax\n"
     "mov %eax, %cr3\n"
-    "mov $0x20, %eax\n"                 /* PAE */
+    "mov $0x20, %eax\n"                 /* CR4: PAE */
     "mov %eax, %cr4\n"
     "mov $0xc0000080, %ecx\n"           /* EFER: LME, SCE */
     "mov $0x101, %eax\n"
@@ -76,12 +77,12 @@ asm(".section .boot, \"ax\"\n"
     "hlt\n"
     ".balign 8\n"
     "gdt: .quad 0\n"
-    ".quad 0x00af9a000000ffff\n"        /* 08: kernel code */
-    ".quad 0x00cf92000000ffff\n"        /* 10: kernel data */
-    ".quad 0\n"                         /* 18: base of SYSRET */
-    ".quad 0x00cff2000000ffff\n"        /* 20: user data */
-    ".quad 0x00affa000000ffff\n"        /* 28: user code */
-    "gdt_tss: .quad 0, 0\n"             /* 30 */
+    ".quad 0x00af9a000000ffff\n"        /* selector 0x08: kernel code */
+    ".quad 0x00cf92000000ffff\n"        /* selector 0x10: kernel data */
+    ".quad 0\n"                         /* selector 0x18: base for SYSRET */
+    ".quad 0x00cff2000000ffff\n"        /* selector 0x20: user data */
+    ".quad 0x00affa000000ffff\n"        /* selector 0x28: user code */
+    "gdt_tss: .quad 0, 0\n"             /* selector 0x30: TSS */
     "gdt_end:\n"
     "gdt_pointer: .word gdt_end - gdt - 1\n"
     ".long gdt, 0\n"
@@ -145,42 +146,45 @@ static const struct {
     [MISPREDICTED] = { "mispredicted branches", 0xc3 },
 };
 
-/* What the handlers count */
+/* Numbers of interrupts and #GP exceptions, counted by the handlers below */
 extern volatile uint32_t ipis, pmis, nmis, gps;
 
 /*
- * Exception and interrupt handlers.  The numbers of their instructions are
- * part of what is expected below.
+ * Exception and interrupt handlers.  The number of instructions of each handler
+ * stands beside it: tests that count instructions depend on these numbers.
  */
 asm(".pushsection .text\n"
-    "handle_soft: iretq\n"                      /* 1 */
-    "handle_ipi: push %rax\n"                   /* 6 */
+    "handle_soft: iretq\n"                      /* handler of 1 instruction */
+    "handle_ipi: push %rax\n"                   /* handler of 6 instructions */
     "incl ipis(%rip)\n"
     "mov $0xfee000b0, %eax\n"
     "movl $0, (%rax)\n"
     "pop %rax\n"
     "iretq\n"
-    "handle_pmi: push %rax\n"                   /* 6 */
+    "handle_pmi: push %rax\n"                   /* handler of 6 instructions */
     "incl pmis(%rip)\n"
     "mov $0xfee000b0, %eax\n"
     "movl $0, (%rax)\n"
     "pop %rax\n"
     "iretq\n"
-    "handle_nmi: incl nmis(%rip)\n"             /* 2 */
+    "handle_nmi: incl nmis(%rip)\n"             /* handler of 2 instructions */
     "iretq\n"
-    "handle_ud: addq $2, (%rsp)\n"              /* 2: steps over UD2 */
+    "handle_ud: addq $2, (%rsp)\n"              /* handler of 2 instructions, steps over UD2 */
     "iretq\n"
-    "handle_gp: incl gps(%rip)\n"               /* 4: over RDMSR and such */
+    "handle_gp: incl gps(%rip)\n"               /* 4, steps over RDMSR, WRMSR, RDPMC */
     "add $8, %rsp\n"
     "addq $2, (%rsp)\n"
     "iretq\n"
-    "handle_pf: add $8, %rsp\n"                 /* 3: over mov (%rdi), %al */
+    "handle_pf: add $8, %rsp\n"                 /* 3, steps over mov (%rdi), %al */
     "addq $2, (%rsp)\n"
     "iretq\n"
     "handle_other: cld\n"
     "call unexpected\n"
-    /* SYSCALL comes here: 1 when it ends go_to_user(), 2 when it goes back */
-    "handle_syscall: test %eax, %eax\n"         /* 2, then 1 or 3 */
+    /*
+     * SYSCALL: with eax = 0 it ends the code in user mode (3 instructions); otherwise
+     * eax is decremented, and execution continues in user mode (4 instructions).
+     */
+    "handle_syscall: test %eax, %eax\n"
     "jz 1f\n"
     "dec %eax\n"
     "sysretq\n"
@@ -297,8 +301,7 @@ static inline void expect(const char *what, uint64_t got, uint64_t want)
     }
 }
 
-/* Descriptors */
-
+/* The interrupt descriptor table */
 static struct {
     uint16_t offset_low, selector;
     uint8_t ist, type;
@@ -314,7 +317,7 @@ static inline void set_gate(int vector, const char *handler)
 
     idt[vector].offset_low = p;
     idt[vector].selector = KERNEL_CS;
-    idt[vector].type = 0xee;            /* interrupt gate for everybody */
+    idt[vector].type = 0xee;            /* interrupt gate, DPL 3 */
     idt[vector].offset_mid = p >> 16;
     idt[vector].offset_high = p >> 32;
 }
@@ -351,7 +354,7 @@ static inline void set_up(void)
     wrmsr(0xc0000082, (uintptr_t)handle_syscall);
     wrmsr(0xc0000084, 0);                       /* SFMASK */
 
-    /* No interrupts but ours */
+    /* Mask the interrupts of the PIC, and enable the APIC. */
     outb(0x21, 0xff);
     outb(0xa1, 0xff);
     APIC(APIC_SVR) = 0x1ff;
@@ -359,13 +362,13 @@ static inline void set_up(void)
 }
 
 /*
- * Counting.  measure() lets counter 0 count while it calls the body, which
- * gets 0x7fc0000000 in rdi and the address of the APIC's ICR in rsi, and
- * may change all registers but rsp, r14 and r15.  Behind the body come
- * three moves; the WRMSR that starts and the one that stops the counter are
- * not counted.
+ * measure() lets counter 0 count while it calls the function @body.  That function
+ * gets the address NOT_MAPPED in rdi and the address of the APIC's ICR in rsi, and
+ * may change all registers except rsp, r14 and r15.  The instructions of measure()
+ * that are counted, too, are the call of the body and three moves after it.  The
+ * WRMSR that starts the counter and the WRMSR that stops it are not counted.
  */
-#define AROUND_INSNS    5       /* call, ret, 3 mov */
+#define AROUND_INSNS    5       /* call, ret, and 3 mov around the body */
 #define AROUND_BRANCHES 2
 #define AROUND_TAKEN    2
 
@@ -402,9 +405,9 @@ asm(".pushsection .text\n"
         ".popsection\n")
 
 /*
- * Branch Sampling.  chain() is 40 jumps in a row, each of them taken: jump n
- * is at chain_jumps[n] and leads to chain_jumps[n + 1].  They are two bytes
- * long and stand four bytes apart.
+ * A chain of branches for Branch Sampling to record: chain() has 40 jumps in a row,
+ * and all of them are taken.  Jump n is at chain_jumps + 4 * n and leads to jump
+ * n + 1.  A jump is two bytes long, and two bytes of UD2 follow it.
  */
 void chain(void);
 extern const char chain_jumps[];
@@ -425,7 +428,10 @@ static inline uint64_t jump(int n)
     return (uintptr_t)chain_jumps + 4 * n;
 }
 
-/* Entries first to last - 1 are the jumps of the chain from @n on. */
+/*
+ * Expect that the BRS entries @first to @last - 1 have recorded jumps of chain() in
+ * sequence, from jump @n on.
+ */
 static inline void expect_jumps(int first, int last, int n)
 {
     for (int i = first; i < last; i++, n++) {
@@ -434,7 +440,10 @@ static inline void expect_jumps(int first, int last, int n)
     }
 }
 
-/* What a sampling driver does, with the counter's distance from overflow */
+/*
+ * Take a sample as a driver does: clear the BRS buffer, write DBG_EXTN_CFG, and let
+ * counter 0 run while body is called, with an overflow after @distance events.
+ */
 static inline void sample(uint64_t event, uint64_t distance, uint64_t cfg,
                           body_fn *body)
 {
@@ -452,7 +461,7 @@ static inline void sample(uint64_t event, uint64_t distance, uint64_t cfg,
 }
 
 BODY(run_chain, "sti\n jmp chain");
-/* Counter 1 starts as well: taken branches, CPL 0, interrupt */
+/* Start counter 1 as well (taken branches at CPL 0, with interrupt), then chain() */
 BODY(run_second,
      "mov $0xc0010202, %ecx\n"
      "mov $0x5200c4, %eax\n"
@@ -460,7 +469,7 @@ BODY(run_second,
      "wrmsr\n"
      "sti\n"
      "jmp chain");
-/* The same code in the upper half of the address space, and back */
+/* Jump to the mapping in the upper half of the address space, and back, then chain() */
 BODY(run_high,
      "lea 1f(%rip), %rax\n"
      "movabs $0xffff800000000000, %rdx\n"
@@ -474,8 +483,8 @@ BODY(run_high,
      "3: jmp chain");
 
 /*
- * Code for the body of measure() that runs the given code in user mode, at
- * label 8.  A SYSCALL with eax zero ends it.
+ * Code for a body of measure(): run the given code in user mode, from label 8 on.
+ * SYSCALL with eax = 0 ends the user mode.
  */
 #define IN_USER(code)                                   \
     "lea 9f(%rip), %rbx\n"                              \
@@ -491,9 +500,9 @@ BODY(run_high,
     "9: mov %r12, %rsp"
 
 /*
- * A guest of SVM that shares memory, stack and all registers but rax with its
- * host: two jumps, and back.  run_guest is for measure(); it ends with the
- * chain.
+ * An SVM guest that executes two jumps and VMMCALL.  It has the page tables and the
+ * general purpose registers of its host, except rax and rsp.  run_guest, a body for
+ * measure(), runs the guest and then chain().
  */
 extern char vmcb[], vm_host_state[];
 extern const char guest_start[];
@@ -550,7 +559,7 @@ static inline void set_up_guest(void)
     VMCB(uint64_t, 0x5d8) = (uintptr_t)guest_stack_top;
 }
 
-/* Why the guest has ended: 81h is VMMCALL */
+/* The #VMEXIT code of the SVM guest; 81h stands for VMMCALL. */
 static inline uint64_t guest_exit_code(void)
 {
     return VMCB(uint64_t, 0x070);

@@ -1,13 +1,15 @@
 /*
  * Does Branch Sampling of the emulated Zen 3 record the right branches?
  *
- * Runs under Linux with any driver that gives "branch-brs" events (0xc4 with
- * a branch stack).  Samples a piece of code whose branches are known by
- * name; each stack must be a run of consecutive branches of it, and the
- * number of samples must be the number of taken branches over the period.
+ * usage: brs-exact [PORT]
  *
- * usage: brs-exact [PORT]: with PORT, again and again until something comes
- * through it ("running" is said before).
+ * Runs under Linux with any driver that has "branch-brs" events (0xc4 with a branch
+ * stack).  The program samples a loop whose branches have labels.  Each branch stack
+ * must be a sequence of consecutive branches of the loop, and the number of samples
+ * must be the number of taken branches divided by the period.
+ *
+ * With PORT, the program prints "running" and samples again and again until a byte
+ * comes through PORT.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -29,9 +31,9 @@
 #define ITERATIONS 2000000
 
 /*
- * The branches, in the order in which they are taken: a forward jump, a
- * direct call, an indirect jump, its return, an indirect call, its return,
- * and the jump back; a conditional branch is never taken.
+ * The branches of a round of chain(), in the order in which they are taken: a forward
+ * jump, a direct call, an indirect jump, the return, an indirect call, its return, and
+ * the jump back.  The conditional branch "js" is never taken.
  */
 void chain(long iterations);
 extern const char b_jmp[], t_jmp[], b_call[], t_call[], b_ind[], t_ind[];
@@ -104,9 +106,10 @@ static struct {
 } seen;
 
 /*
- * Newest first: each entry is the branch before the one above it.  What
- * comes from elsewhere (the timer, the system call at the end) breaks the
- * run and is only counted.
+ * Check the branch stack of a sample.  The newest branch is the first entry, and each
+ * entry must be the branch of chain() that is taken before the branch of the previous
+ * entry.  A branch outside chain(), from the timer interrupt or the system call at the
+ * end, interrupts the sequence; a sample with such a branch is counted as strange.
  */
 static void look_at(const struct sample *s)
 {
@@ -206,8 +209,9 @@ static bool run(bool kernel)
 }
 
 /*
- * An emulated CPU needs so long for an interrupt that the kernel would lower
- * the sample rate.  In this order: the second write locks the first.
+ * Write a sysctl.  The kernel would lower its sample rate because the emulator's
+ * interrupts take long.  perf_cpu_time_max_percent must be written last: when it is 0,
+ * perf_event_max_sample_rate cannot be written any more.
  */
 static void set_sysctl(const char *path, const char *value)
 {
@@ -236,9 +240,10 @@ int main(int argc, char **argv)
                   seen.samples, seen.deep, seen.right, seen.strange);
         number &= seen.samples == want && !seen.lost;
         /*
-         * One with other branches may be short.  So is one that an interrupt
-         * ends, without them where the kernel filters its own: in a long run
-         * there is such a one now and then.
+         * A sample may have fewer than 16 entries if an interrupt comes while its
+         * branches are recorded.  Most such samples are strange.  If the driver has
+         * filtered out all branches of the interrupt, the sample is not strange, but
+         * cut.  In a long run, a few samples are cut.
          */
         cut = seen.samples - seen.deep - seen.strange;
         deep &= seen.samples && cut <= (argc > 1 ? seen.samples / 20 : 0);

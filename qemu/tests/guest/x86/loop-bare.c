@@ -1,10 +1,11 @@
 /*
- * Two instructions, one of them a taken branch, for ever
+ * An endless loop of two instructions, one of which is a taken branch
  *
- * Whoever looks at the emulator's counters at two moments finds two
- * instructions for each branch between them, if the looks are consistent.
+ * For a test that reads the statistics of the emulator twice while the guest runs.
+ * Between the two reads, the number of instructions has to grow twice as much as the
+ * number of branches; otherwise a read was not consistent.
  *
- * bare.h tells how it is built and run.  It has to be killed.
+ * bare.h tells how to build and run the program.  It does not end by itself.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

@@ -1,9 +1,12 @@
 /*
- * Write nonsense to the registers of the emulated Zen PMU
+ * Does the emulated Zen PMU survive nonsense in its registers?
  *
- * Runs under Linux, as root, with the msr driver.  Nothing is known about
- * what the writes do; the CPU has to survive, and what can be read back has
- * to be what hardware would keep.  Takes the number of writes and a seed.
+ * usage: msr-fuzz [WRITES [SEED [DEVICE]]]
+ *
+ * Runs under Linux, as root, with the msr driver (DEVICE is /dev/cpu/0/msr by default).
+ * The program first checks that the registers keep and refuse the same bits as on
+ * hardware.  Then it writes random values to random registers: the guest and the
+ * emulator have to survive.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -50,7 +53,7 @@ static bool reads(uint32_t msr, uint64_t want)
     return true;
 }
 
-/* Everything off; a held interrupt is released and goes nowhere. */
+/* Stop and clear all counters, and switch BRS off, which releases a held interrupt. */
 static void quiet(bool brs)
 {
     for (int i = 0; i < 6; i++) {
@@ -77,7 +80,7 @@ static uint32_t random_msr(bool brs)
     }
 }
 
-/* Mostly values that mean something */
+/* A random value; four of five times a value that a driver might write */
 static uint64_t random_value(void)
 {
     static const uint64_t events[] = { 0xc0, 0xc2, 0xc4, 0x76 };
@@ -90,7 +93,7 @@ static uint64_t random_value(void)
     case 2:
         return (3 << 3) | (rnd() & 0x070f0024);
     default:
-        /* A kernel that is not told gets no counter interrupts. */
+        /* A control value without INT: the kernel expects no counter interrupts. */
         return events[rnd() % 4] | (rnd() & 0x30000ff0000ULL);
     }
 }
@@ -111,7 +114,7 @@ int main(int argc, char **argv)
         rnd_state = strtoull(argv[2], NULL, 0) ?: 1;
     }
 
-    /* Without branch sampling the register does not hold its fixed ones. */
+    /* With Branch Sampling, bits 3 and 4 of DBG_EXTN_CFG are always 1; without it, 0. */
     brs = read_msr(DBG_EXTN_CFG, &val) && val;
     ktap_note("%s", brs ? "with branch sampling" : "no branch sampling");
     quiet(brs);

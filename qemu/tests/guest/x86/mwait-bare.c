@@ -1,11 +1,12 @@
 /*
- * MWAIT without an operating system: a write to the line ends it
+ * Does a write to the monitored line end MWAIT?
  *
- * Under a kernel, a wake-up that gets lost is made up for by the next timer
- * interrupt.  Here the second CPU has its interrupts off, and nothing but
- * the first CPU's write to the line that it monitors can end its sleep.
+ * Under an operating system, a lost wake-up goes unnoticed, because the next timer
+ * interrupt wakes the CPU.  This program is alone on the machine.  The second CPU
+ * sleeps in MWAIT with interrupts off, so that only the first CPU's write to the
+ * monitored line can wake it.
  *
- * bare.h tells how it is built and run:
+ * bare.h tells how to build and run the program:
  *     qemu-system-x86_64 -M q35 -smp 2 -cpu EPYC-Milan,x-tcg-mwait=on \
  *        -kernel mwait-bare ...
  *
@@ -15,7 +16,7 @@
 #include "bare.h"
 
 #define ROUNDS 20000
-/* In the emulator a tick is a nanosecond.  A lost wake-up never comes. */
+/* 20 s, as the emulated TSC counts nanoseconds.  A lost wake-up never comes. */
 #define TOO_LONG 20000000000ULL
 #define PAUSE 30000
 
@@ -23,7 +24,7 @@
 #define APIC_INIT_OTHERS 0xc4500
 #define APIC_START_OTHERS (0xc4600 | AP_START >> 12)
 
-/* What the other CPU executes first, copied to AP_START */
+/* Startup code of the second CPU, which is copied to AP_START */
 extern const char ap_begin[], ap_end[];
 asm(".pushsection .rodata\n"
     ".code16\n"
@@ -88,7 +89,7 @@ static uint64_t now(void)
     return lo | (uint64_t)hi << 32;
 }
 
-/* Write, and wait until the other CPU has seen it. */
+/* Write @n to the monitored line, and wait until the second CPU has seen it. */
 static bool wake_up(uint32_t n)
 {
     uint64_t start = now();

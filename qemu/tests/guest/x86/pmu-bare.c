@@ -1,14 +1,13 @@
 /*
- * The emulated Zen PMU and Branch Sampling without an operating system
+ * Are the counts and branch records of the emulated Zen PMU exact at CPL 0?
  *
- * Under a kernel, nobody can say how many instructions the kernel executes.
- * This program is all that the machine runs, so that counts at CPL 0 can be
- * worked out by hand as well: of interrupts, exceptions, system calls and
- * what returns from them.  It also puts BRS into states that no driver puts
- * it into.
+ * Under an operating system, nobody knows how many instructions the kernel executes.
+ * This program is alone on the machine, so that the counts at CPL 0 can be worked out
+ * by hand: of interrupts, exceptions and system calls, and of the instructions that
+ * return from them.  The program also puts BRS into states that no driver puts it into.
  *
- * bare.h tells how it is built and run.  Results go to the first serial
- * port; then the machine is switched off.
+ * bare.h tells how to build and run the program.  It prints the results on the first
+ * serial port and switches the machine off.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -55,29 +54,33 @@ static void check(const char *name, body_fn *body, struct counts kernel,
     end(name);
 }
 
+/*
+ * Bodies for measure().  The comments name the instructions that have to be counted,
+ * one round of a .rept; an exception or interrupt counts as a branch only.
+ */
 BODY(nothing, "");
 BODY(straight, ".rept 50\n nop\n .endr");
-/* 1 + 2n, n, n - 1 */
+/* n = 1000 rounds: 1 + 2n instructions, n branches, of which n - 1 are taken */
 BODY(loop, "mov $1000, %ecx\n 1: dec %ecx\n jnz 1b");
-/* int and iretq */
+/* instructions: int, iretq */
 BODY(soft_interrupts, ".rept 10\n int $0x40\n .endr");
-/* The exception, addq, iretq */
+/* #UD; instructions of the handler: addq, iretq */
 BODY(undefined, ".rept 10\n ud2\n .endr");
-/* The exception, add, addq, iretq */
+/* #PF; instructions of the handler: add, addq, iretq */
 BODY(page_faults, ".rept 10\n mov (%rdi), %al\n .endr");
-/* mov, mov, mov, and rdmsr faults: the exception and 4 instructions */
+/* instructions: mov, mov; rdpmc raises #GP; incl, add, addq, iretq in the handler */
 BODY(general_faults, "mov $0x7fffffff, %ecx\n mov $0, %eax\n rdpmc");
 /*
- * The APIC's interrupt is pending when it is enabled.  movl, sti, nop, nop,
- * cli, the interrupt, 6 in the handler
+ * An interrupt from the APIC is pending when sti enables interrupts.  Instructions:
+ * movl, sti, nop, nop, cli, and 6 instructions in the handler
  */
 BODY(interrupts, ".rept 10\n movl $0x40041, (%rsi)\n sti\n nop\n nop\n"
      "cli\n .endr");
-/* movl, sti, hlt, the interrupt, the handler, cli */
+/* instructions: movl, sti, hlt, 6 instructions in the interrupt's handler, cli */
 BODY(halts, ".rept 10\n movl $0x40041, (%rsi)\n sti\n hlt\n cli\n .endr");
-/* movl, the NMI, incl, iretq */
+/* instructions: movl, incl and iretq in the NMI's handler, nop */
 BODY(nmi, ".rept 10\n movl $0x40400, (%rsi)\n nop\n .endr");
-/* lea, mov, push, lea, push, lretq, and back with ljmp *mem from the stack */
+/* far return, far jump and far call: 18 instructions with 5 taken branches a round */
 BODY(far_jumps,
      ".rept 10\n"
      "lea 1f(%rip), %rax\n"
@@ -105,27 +108,27 @@ BODY(special, ".rept 10\n pause\n cli\n cld\n wbinvd\n mov %cr3, %rax\n"
      "nop\n lock incl ipis(%rip)\n .endr");
 
 /*
- * To user mode and back.  Kernel: lea, mov, 5 push (the lea for rip among
- * them), iretq; then the SYSCALLs that return, test, jz (not taken), dec,
- * sysretq; at last test, jz (taken), jmp *, mov, and the end of the body.
- * User: the code below.
+ * The counts at CPL 0 of a body that goes to user mode by IN_USER(), where @calls
+ * SYSCALLs return to user mode and another SYSCALL ends it.  Instructions: lea, mov,
+ * 5 push, iretq; for each SYSCALL that returns: test, jz (not taken), dec, sysretq; at
+ * the end: test, jz (taken), jmp *, mov.
  */
 #define IN_USER_KERNEL(calls)                           \
     { 8 + 4 * (calls) + 4, 1 + 2 * (calls) + 2, 1 + (calls) + 2 }
 
-/* mov, 10 nop; mov, syscall */
+/* instructions in user mode: mov, 10 nop, mov, syscall */
 BODY(user, IN_USER("mov $7, %ebp\n .rept 10\n nop\n .endr\n"
                    "mov $0, %eax\n syscall"));
-/* mov and 3 syscalls that return with eax counted down, and the last one */
+/* instructions in user mode: mov, 3 syscalls that return, 1 syscall that ends */
 BODY(user_calls, IN_USER("mov $3, %eax\n syscall\n syscall\n syscall\n"
                          "syscall"));
-/* int and ud2 in user mode */
+/* int, ud2 (#UD) and a page fault in user mode */
 BODY(user_traps, IN_USER(".rept 10\n int $0x40\n ud2\n mov (%rdi), %al\n"
                          ".endr\n mov $0, %eax\n syscall"));
 
 /*
- * Which conditional branches there are, and which of them go against the
- * rule: backwards is taken, forwards is not.
+ * Bodies for the events "conditional branches" and "mispredicted branches".  The
+ * prediction is that backward branches are taken and forward branches are not.
  */
 BODY(loops, "mov $10, %ecx\n 1: loop 1b");
 BODY(jumps_forward,
@@ -139,7 +142,7 @@ BODY(jumps_forward,
      "1: inc %ecx\n"
      "jrcxz 1b\n"
      "1: jz 1b");
-/* Whether an unconditional branch is taken and where it leads is foreseen. */
+/* Unconditional branches of all kinds are always predicted correctly. */
 BODY(jumps_always,
      "call 1f\n"
      "lea 2f(%rip), %rax\n"
@@ -160,7 +163,7 @@ static void check_branches(const char *name, body_fn *body,
     expect(events[MISPREDICTED].name, rdmsr(PERF_CTR(0)), mispredicted);
     wrmsr(PERF_CTR(0), 0);
     measure(events[MISPREDICTED].select | CTL_USR | CTL_EN, body);
-    expect("... of users", rdmsr(PERF_CTR(0)), 0);
+    expect("mispredicted branches in user mode", rdmsr(PERF_CTR(0)), 0);
     end(name);
 }
 
@@ -168,16 +171,16 @@ static void check_prediction(void)
 {
     check_branches("predicted_loop", loop, 1000, 1);
     check_branches("predicted_loop_instructions", loops, 10, 1);
-    /* Two that are taken, and two backwards that are not */
+    /* mispredicted: two forward branches that are taken, two backward ones that are not */
     check_branches("predicted_jumps", jumps_forward, 5, 4);
     check_branches("predicted_unconditional_branches", jumps_always, 0, 0);
 }
 
 /*
- * What kvm-unit-tests expects of a PMU of AMD: a loop of ten instructions,
- * counted with a tolerance, by every counter and by all of them together;
- * the last value before the overflow; a counter that is written to while it
- * counts; and one with a counter mask.
+ * The checks of kvm-unit-tests for an AMD PMU: a loop of ten instructions is counted
+ * within bounds, by each counter alone and by all counters at once; a counter overflows
+ * with and without interrupt; a counter is written to while it counts; and a counter
+ * has a counter mask.
  */
 #define ROUNDS 100000
 
@@ -248,7 +251,7 @@ static void check_kvm_unit_tests(void)
     }
     end("kvm_unit_tests_all_counters");
 
-    /* With an interrupt every other time */
+    /* Every second counter has its overflow interrupt enabled. */
     begin();
     preset = 1 - count_rounds(0, bound_event(1), 0);
     for (int counter = 0; counter < 6; counter++) {
@@ -264,7 +267,7 @@ static void check_kvm_unit_tests(void)
 
     begin();
     value = count_rounds(0, bound_event(1) | 2 << 24, 0);
-    expect("less than without a mask", value < bounds[1].min, 1);
+    expect("count with a mask is below the minimum", value < bounds[1].min, 1);
     end("kvm_unit_tests_counter_mask");
 
     begin();
@@ -272,7 +275,7 @@ static void check_kvm_unit_tests(void)
     run_rounds();
     wrmsr(PERF_CTR(0), 0);
     wrmsr(PERF_CTL(0), 0);
-    expect("less than before", rdmsr(PERF_CTR(0)) < bounds[1].min, 1);
+    expect("count after the write is small", rdmsr(PERF_CTR(0)) < bounds[1].min, 1);
     end("kvm_unit_tests_write_while_counting");
     for (int counter = 0; counter < 6; counter++) {
         wrmsr(PERF_CTR(counter), 0);
@@ -303,14 +306,13 @@ static void check_counts(void)
           (struct counts){ 13, 1, 1 });
     check("system_calls", user_calls, (struct counts)IN_USER_KERNEL(3),
           (struct counts){ 5, 4, 4 });
-    /* Each round: kernel iretq; #UD, addq, iretq; #PF, add, addq, iretq */
+    /* CPL 0, each round: iretq of int; #UD, addq, iretq; #PF, add, addq, iretq */
     check("traps_from_user_mode", user_traps,
           (struct counts){ 12 + 60, 3 + 50, 3 + 50 },
           (struct counts){ 12, 11, 11 });
 }
 
-/* Registers */
-
+/* Write an MSR, and return the number of #GP exceptions that the write raised. */
 static uint64_t faults(uint32_t msr, uint64_t val)
 {
     uint32_t before = gps;
@@ -376,7 +378,7 @@ static void check_registers(void)
     }
     end("samp_br_hold_64_bits");
 
-    /* An overflow without an interrupt goes unnoticed. */
+    /* A counter without INT overflows and raises no interrupt. */
     begin();
     before = pmis;
     wrmsr(PERF_CTR(0), -10);
@@ -390,7 +392,7 @@ static void check_registers(void)
 
 BODY(run_chain_cli, "jmp chain");
 BODY(run_loop, "sti\n mov $1000, %ecx\n 1: dec %ecx\n jnz 1b");
-/* Three jumps, then software ends it */
+/* Three jumps, then software clears BRSMEN, which releases the held interrupt */
 BODY(run_and_release,
      "sti\n"
      "jmp 1f\n"
@@ -413,13 +415,13 @@ BODY(run_and_release,
      "pmis_after: .skip 4\n"
      ".popsection");
 extern volatile uint32_t cfg_before, pmis_before, pmis_after;
-/* A software interrupt and a user mode visit on the way */
+/* A jump, a software interrupt, an invalid instruction, then chain() */
 BODY(run_mixed,
      "jmp 1f\n"
      "1: int $0x40\n"
      "2: ud2\n"
      "3: jmp chain");
-/* Halted by an interrupt from another source while one is held */
+/* HLT, ended by an IPI, while the counter's interrupt is held, then chain() */
 BODY(run_halted,
      "jmp 1f\n"
      "1: jmp 2f\n"
@@ -428,7 +430,7 @@ BODY(run_halted,
      "hlt\n"
      "jmp chain");
 
-/* Recording starts before the SMI. */
+/* An SMI while branches are recorded, then chain() */
 BODY(run_smi, "movl $0x40200, (%rsi)\n smi_here: nop\n jmp chain");
 extern const char smi_here[];
 
@@ -446,9 +448,10 @@ static void check_sampling(void)
     uint32_t before;
 
     /*
-     * The call and the jump to the chain are the first two; the fifth
-     * overflows, which is jump 2; 3 to 18 are recorded.  The counter goes
-     * on: jumps 3 to 39 and the return, and the interrupt with its IRET.
+     * The first two taken branches are the call of the body and the jump to chain().
+     * The fifth taken branch, jump 2 of chain(), makes the counter overflow, and jumps
+     * 3 to 18 are recorded.  The counter goes on counting: jumps 3 to 39 and the ret,
+     * the interrupt and its IRET.
      */
     begin();
     sample(taken, 5, CFG_EN, run_chain);
@@ -457,7 +460,7 @@ static void check_sampling(void)
     expect("counter", rdmsr(PERF_CTR(0)), JUMPS - 3 + 1 + 2);
     end("sixteen_branches_after_the_overflow");
 
-    /* call, sti, jmp, nop: the instruction before jump 0 overflows */
+    /* call, sti, jmp, nop: the counter overflows at the instruction before jump 0 */
     begin();
     sample(insns, 4, CFG_EN, run_chain);
     expect_jumps(0, 16, 0);
@@ -469,7 +472,7 @@ static void check_sampling(void)
     expect_jumps(0, 16, 1);
     end("overflow_by_a_branch_instruction");
 
-    /* A loop, so that the same block is executed again and again */
+    /* a loop: the emulator executes the same translated block for each branch */
     begin();
     sample(taken, 100, CFG_EN, run_loop);
     for (int i = 1; i < 16; i++) {
@@ -482,7 +485,10 @@ static void check_sampling(void)
 
     begin();
     sample(taken, 3, CFG_EN, run_and_release);
-    /* The call, two jumps, one more is recorded; then WRMSR */
+    /*
+     * The call and two jumps make the counter overflow, the third jump is recorded, and
+     * WRMSR releases the interrupt.
+     */
     expect("config before", cfg_before,
            CFG_ONES | CFG_EN | CFG_VB | CFG_OFF(1));
     expect("interrupts before", pmis_before, 0);
@@ -506,7 +512,7 @@ static void check_sampling(void)
     expect_sample(0, true, false, 1);
     end("start_in_the_middle");
 
-    /* No second pass: what comes later does not change the buffer. */
+    /* After a capture, BRSMEN is 0: another overflow does not change the buffer. */
     begin();
     sample(taken, 5, CFG_EN, run_chain);
     measure(taken | CTL_OS | CTL_INT | CTL_EN, run_loop);
@@ -514,7 +520,7 @@ static void check_sampling(void)
     expect_jumps(0, 16, 3);
     end("one_pass");
 
-    /* BRS is on, but for another counter. */
+    /* BRS is enabled for counter 1: the interrupt of counter 0 is not held. */
     begin();
     sample(taken, 5, CFG_EN | CFG_PMC(1), run_chain);
     expect("entry 0", rdmsr(BR_FROM(0)), 0);
@@ -529,9 +535,9 @@ static void check_sampling(void)
     end("not_held_when_off");
 
     /*
-     * Jump 2 is the fifth branch of counter 0, and jump 7 the ninth of
-     * counter 1, whose interrupt is not held: it and its IRET are recorded
-     * like everything else.
+     * Counter 0 overflows at its fifth branch, jump 2 of chain(), and its interrupt is
+     * held.  Counter 1 overflows at its ninth branch, jump 7.  The interrupt of counter
+     * 1 is not held; the interrupt and its IRET are recorded as branches.
      */
     begin();
     wrmsr(PERF_CTR(1), -9);
@@ -546,7 +552,7 @@ static void check_sampling(void)
     expect_sample(0, true, false, 2);
     end("second_counter_does_not_disturb");
 
-    /* FROM is canonical; in TO the sign is not extended. */
+    /* SAMP_BR_FROM has a canonical address, SAMP_BR_TO only the low 48 bits. */
     begin();
     sample(taken, 1, CFG_EN, run_high);
     expect("from", rdmsr(BR_FROM(0)) & UPPER_HALF, 0);
@@ -570,7 +576,7 @@ static void check_sampling(void)
     expect_jumps(6, 16, 0);
     end("exceptions_are_recorded");
 
-    /* An SMI, here to the firmware's handler, is one as well, like RSM. */
+    /* An SMI, which the firmware handles, and RSM are recorded as branches. */
     begin();
     sample(taken, 1, CFG_EN, run_smi);
     expect("from", rdmsr(BR_FROM(0)), (uintptr_t)smi_here);
@@ -597,7 +603,7 @@ static void check_sampling(void)
     expect_sample(0, true, false, 1);
     end("halted_while_held");
 
-    /* With interrupts off, it waits in the APIC. */
+    /* While interrupts are off (cli), the PMU's interrupt waits in the APIC. */
     begin();
     sample(taken, 5, CFG_EN, run_chain_cli);
     expect("interrupts", pmis, 0);
@@ -625,9 +631,10 @@ static void check_sampling(void)
 }
 
 /*
- * In the shadow of STI and MOV SS, an NMI waits as interrupts do: HLT, if it
- * comes next, is ended by both.  The instruction that casts the shadow is
- * the one that overflows.
+ * STI and MOV SS hold off interrupts, and NMIs as well, until the next instruction is
+ * complete (the "shadow").  In these bodies STI or MOV SS makes the counter overflow,
+ * and the NMI has to wait for the end of the shadow.  If HLT is the next instruction,
+ * the NMI and the pending interrupt both end HLT.
  */
 extern volatile uint64_t nmi_at;
 extern const char handle_nmi_and_tell[];
@@ -642,12 +649,12 @@ asm(".pushsection .text\n"
     ".pushsection .bss\n"
     "nmi_at: .skip 8\n"
     ".popsection\n");
-/* call, sti, nop, nop */
+/* instructions: call, sti, nop, nop */
 BODY(shadow_sti, "sti\n nop\n behind_sti: nop");
-/* call, mov, mov, nop, nop */
+/* instructions: call, mov, mov, nop, nop */
 BODY(shadow_mov_ss, "mov %ss, %eax\n mov %eax, %ss\n nop\n"
      "behind_mov_ss: nop");
-/* call, movl, sti, hlt, nop */
+/* instructions: call, movl, sti, hlt, nop */
 BODY(shadow_hlt, "movl $0x40041, (%rsi)\n sti\n hlt\n behind_hlt: nop");
 extern const char behind_sti[], behind_mov_ss[], behind_hlt[];
 
@@ -666,7 +673,7 @@ static void check_shadow(void)
     expect("NMIs", nmis, 1);
     expect("NMI at", nmi_at, (uintptr_t)behind_mov_ss);
     if (all_right) {
-        /* Otherwise the CPU would sleep for ever. */
+        /* If an NMI did not wait above, the CPU would not wake up from HLT here. */
         sample(insns, 3, 0, shadow_hlt);
         expect("NMIs", nmis, 1);
         expect("NMI at", nmi_at, (uintptr_t)behind_hlt);

@@ -1,17 +1,18 @@
 /*
  * Do the counters of the emulated Zen PMU count exactly?
  *
- * Runs under Linux.  Each case is a piece of assembler code between the
- * system call that starts a group of counters and the one that stops them,
- * both issued without a C library in between.  What the counters must show
- * is worked out by hand beside the code.
+ * usage: pmu-exact [PORT]
  *
- * With a user mode filter, counting begins behind the first SYSCALL, which
- * has been executed before the counters run, and ends with the second one,
- * which is an instruction and a taken branch.
+ * Runs under Linux.  Each test is a piece of assembler code between the system call
+ * that starts a group of counters and the system call that stops the group.  The
+ * numbers that the counters must have are worked out by hand beside the code.
  *
- * usage: pmu-exact [PORT]: with PORT, the longest case again and again
- * until something comes through it ("running" is said before).
+ * The counters count in user mode only.  The SYSCALL that starts the counters is not
+ * counted; the SYSCALL that stops them is counted as an instruction and as a taken
+ * branch.
+ *
+ * With PORT, the program prints "running" and repeats the longest test until a byte
+ * comes through PORT.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -44,8 +45,9 @@ static const struct {
 typedef void body_fn(long fd, void *arg);
 
 /*
- * NAME(fd, arg): start the group of fd, run the code, stop the group.  The
- * code may change all registers but rsp and r12 (fd) and gets arg in rbx.
+ * BODY() defines a function name(fd, arg) that starts the group of counters that fd
+ * leads, runs the code, and stops the group.  The code gets arg in rbx and may change
+ * all registers except rsp and r12.
  */
 #define BODY(name, code)                                        \
     body_fn name;                                               \
@@ -71,7 +73,7 @@ typedef void body_fn(long fd, void *arg);
         "ret\n"                                                 \
         ".popsection\n")
 
-/* What the end of every case adds */
+/* The instructions and branches that stop the counters, which are counted, too */
 #define END_INSNS    5
 #define END_BRANCHES 1
 #define END_TAKEN    1
@@ -80,19 +82,19 @@ BODY(nothing, "");
 
 BODY(straight, ".rept 100\n nop\n .endr");
 
-/* 1 + 2n instructions, n branches of which n - 1 are taken */
+/* n = 100000 rounds: 1 + 2n instructions, n branches, of which n - 1 are taken */
 BODY(loop,
      "mov $100000, %ecx\n"
      "1: dec %ecx\n"
      "jnz 1b");
 
-/* Long enough for some timer interrupts */
+/* A loop that takes so long that some timer interrupts come */
 BODY(long_loop,
      "mov $100000000, %ecx\n"
      "1: dec %ecx\n"
      "jnz 1b");
 
-/* Every second jz is taken: 7 instructions when it is not, 6 when it is */
+/* Every second jz is taken: a round has 6 instructions if so, otherwise 7 */
 BODY(alternate,
      "mov $1000, %ecx\n"
      "1: test $1, %cl\n"
@@ -103,7 +105,7 @@ BODY(alternate,
      "dec %ecx\n"
      "jnz 1b");
 
-/* call and ret: 4 instructions, 3 taken branches an iteration */
+/* call, ret, dec, jnz: 4 instructions with 3 taken branches in a round */
 BODY(calls,
      "mov $1000, %ecx\n"
      "1: call 2f\n"
@@ -113,7 +115,7 @@ BODY(calls,
      "2: ret\n"
      "3:");
 
-/* Direct jumps, over a page border as well */
+/* Direct jumps within a page and to other pages */
 BODY(jumps,
      "mov $1000, %ecx\n"
      "1: jmp 2f\n"
@@ -123,7 +125,7 @@ BODY(jumps,
      "3: dec %ecx\n"
      "jnz 1b");
 
-/* An instruction over a page border ends a translation block. */
+/* An instruction that crosses a page border: the emulator ends a block there */
 BODY(page_border,
      "jmp 2f\n"
      ".balign 4096\n"
@@ -133,7 +135,7 @@ BODY(page_border,
      "movabs $0x1122334455667788, %rax\n"
      "nop");
 
-/* Indirect jumps and calls through registers and memory, ret imm16 */
+/* Indirect jumps and calls through registers and memory, and ret imm16 */
 BODY(indirect,
      "mov $1000, %ebp\n"
      "lea 4f(%rip), %rdx\n"
@@ -152,7 +154,7 @@ BODY(indirect,
      "4: ret\n"
      "5: pop %rdx");
 
-/* loop, loope, loopne, jrcxz; see the expectation for the numbers */
+/* The instructions loop, loope, loopne and jrcxz; main() has the expected counts */
 BODY(loop_insns,
      "mov $1000, %ecx\n"
      "1: loop 1b\n"
@@ -168,7 +170,10 @@ BODY(loop_insns,
      "nop\n"
      "5:");
 
-/* One instruction, however often it runs and faults; and with count zero */
+/*
+ * A REP instruction counts once, however often it iterates and faults, and once as
+ * well if its count is zero.
+ */
 BODY(rep_faults,
      "mov %rbx, %rdi\n"
      "mov $0x100000, %ecx\n"
@@ -188,7 +193,7 @@ BODY(rep_faults,
      "mov $0x100000, %ecx\n"
      "repe cmpsb");
 
-/* 256 stores, each to a page that is not there yet: 3 + 4 * 256 */
+/* 256 stores, each of which faults because its page is not mapped yet: 3 + 4 * 256 */
 BODY(page_faults,
      "mov %rbx, %rdi\n"
      "mov $256, %ecx\n"
@@ -198,7 +203,7 @@ BODY(page_faults,
      "dec %ecx\n"
      "jnz 1b");
 
-/* 39 is getpid: 1 + 4 * 100 instructions */
+/* 100 system calls (39 is getpid): 1 + 4 * 100 instructions */
 BODY(system_calls,
      "mov $100, %ebp\n"
      "1: mov $39, %eax\n"
@@ -206,7 +211,7 @@ BODY(system_calls,
      "dec %ebp\n"
      "jnz 1b");
 
-/* Instructions that leave the emulator's main loop or its code buffer */
+/* Instructions for which the emulator leaves its translated code or its main loop */
 BODY(special,
      "mov %rbx, %r13\n"
      ".rept 10\n"
@@ -228,19 +233,20 @@ BODY(special,
 
 
 /*
- * Faults.  The handler is given the ucontext in rdx and steps over as many
- * bytes as the signal number says: 2 for #UD and #DE, none for a breakpoint.
- * The instruction that faults does not retire; INT3 does, as a taken branch.
+ * Signal handlers for instructions that fault.  fault_handler gets the ucontext in rdx
+ * and steps over the two bytes of the instruction that raised #UD or #DE;
+ * trap_handler, for INT3, only returns.  An instruction that faults does not retire;
+ * INT3 retires and is a taken branch.
  */
 asm(".pushsection .text\n"
-    "fault_handler: addq $2, 168(%rdx)\n"  /* RIP */
+    "fault_handler: addq $2, 168(%rdx)\n"  /* RIP in the ucontext */
     "ret\n"
     "trap_handler: ret\n"
     "restorer: mov $15, %eax\n"            /* rt_sigreturn */
     "syscall\n"
     ".popsection\n");
 
-/* Each ud2 costs addq, ret, mov and syscall. */
+/* For each ud2, these instructions are counted: addq, ret, mov, syscall. */
 BODY(undefined, ".rept 10\n ud2\n .endr");
 
 BODY(divide,
@@ -252,7 +258,7 @@ BODY(divide,
      "dec %ebp\n"
      "jnz 1b");
 
-/* Each int3 is counted, then ret, mov and syscall. */
+/* For each int3, these instructions are counted: int3, ret, mov, syscall. */
 BODY(breakpoints, ".rept 10\n int3\n .endr");
 
 struct kernel_sigaction {
@@ -274,7 +280,7 @@ static void handle(int sig, void *handler)
     syscall(SYS_rt_sigaction, sig, &act, NULL, 8);
 }
 
-/* An event of a group that the first of its events leads */
+/* Open an event for the calling thread in user mode; leader is -1 for a group leader. */
 static int open_event(uint32_t type, uint64_t config, int leader)
 {
     struct perf_event_attr attr = {
@@ -314,7 +320,7 @@ static void check(const char *name, body_fn *body, uint64_t insns,
     size_t size = 4 << 20;
     bool ok = true;
 
-    /* The first run warms up the code pages, the second one is cold data. */
+    /* Two runs: in the second run, code pages are mapped, but the data is new. */
     for (int run = 0; run < 2; run++) {
         int fd[NEVENTS];
         void *mem;
@@ -345,8 +351,8 @@ static void check(const char *name, body_fn *body, uint64_t insns,
 }
 
 /*
- * What "perf stat" counts when it is not told what.  A cycle is an
- * instruction: none is stalled.  The end of the loop is mispredicted.
+ * The events that "perf stat" counts by default.  Every instruction takes one cycle, so
+ * that no cycle is stalled.  The only mispredicted branch is the end of the loop.
  */
 static void check_perf_stat(void)
 {
@@ -385,7 +391,7 @@ static void check_perf_stat(void)
     ktap_result(ok, "perf_stat_default_events");
 }
 
-/* A user program reads a running counter itself. */
+/* Does RDPMC in user mode read a running counter? */
 static void check_rdpmc(void)
 {
     struct perf_event_mmap_page *page;
@@ -404,7 +410,7 @@ static void check_rdpmc(void)
         ktap_result(false, "rdpmc");
         return;
     }
-    /* rdpmc does not see itself: rdpmc, 2 mov, 10 nop, mov */
+    /* counted between the reads: the first rdpmc, 2 mov, 10 nop, mov */
     asm volatile("rdpmc\n"
                  "mov %%eax, %0\n"
                  "mov %%edx, %1\n"
@@ -437,17 +443,17 @@ int main(int argc, char **argv)
     check("nothing", nothing, 0, 0, 0);
     check("straight", straight, 100, 0, 0);
     check("loop", loop, 1 + 2 * 100000, 100000, 99999);
-    /* 1000 times test, jz, 2 lea, dec, jnz; 500 times nop */
+    /* instructions: 1000 times test, jz, 2 lea, dec, jnz; 500 times nop */
     check("taken_and_not_taken", alternate, 1 + 6 * 1000 + 500, 2000,
           500 + 999);
     check("calls_and_returns", calls, 1 + 4 * 1000 + 1, 3 * 1000 + 1,
           2 * 1000 + 999 + 1);
     check("jumps", jumps, 1 + 4 * 1000, 3000, 2999);
     check("page_border", page_border, 5, 1, 1);
-    /* lea, jmp, lea, push, call, ret 8, call, ret, dec, jnz */
+    /* instructions of a round: lea, jmp, lea, push, call, ret 8, call, ret, dec, jnz */
     check("indirect_jumps", indirect, 3 + 10 * 1000 + 2, 6 * 1000 + 1,
           5 * 1000 + 999 + 1);
-    /* loop is not taken when it ends; ZF is set by xor */
+    /* loop and loope are not taken when rcx is 0; loopne ends at once, as xor sets ZF */
     check("loop_instructions", loop_insns,
           (1 + 1000) + (2 + 1000) + (2 + 1) + 1 + 1 + 1,
           1000 + 1000 + 1 + 1 + 1, 999 + 999 + 0 + 0 + 1);

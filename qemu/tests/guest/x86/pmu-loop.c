@@ -1,8 +1,11 @@
 /*
- * A loop whose branches are known, for perf to look at
+ * A loop whose branches are known, for tests of perf record
  *
- * usage: pmu-loop ROUNDS, or pmu-loop alone, which tells the branches, from
- * and to.  A round has nine instructions, four branches and three that are taken.
+ * usage: pmu-loop [ROUNDS]
+ *
+ * Without ROUNDS, the program prints the addresses of the taken branches of a round,
+ * each with its target.  A round has nine instructions, four of which are branches;
+ * three of the branches are taken.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

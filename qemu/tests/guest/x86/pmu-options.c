@@ -1,17 +1,16 @@
 /*
- * Properties of the emulated Zen PMU that make it be otherwise
+ * Do the CPU properties of the emulated Zen PMU have the effects that
+ * docs/system/i386/amd-pmu.rst describes?
  *
- * The word that follows the program's name on the command line is the
- * property that the CPU has been given, in the same words, such as
- * "x-brs-start-skid=5".  The program checks what the documentation promises
- * for it, docs/system/i386/amd-pmu.rst.  On a CPU without the property the
- * result is "not ok".
+ * The first word after the program's name on the command line is the property that the
+ * CPU has been given, such as "x-brs-start-skid=5".  The program checks the effects of
+ * this property.  On a CPU without the property the result is "not ok".
  *
- * bare.h tells how it is built and run:
+ * bare.h tells how to build and run the program:
  *     qemu-system-x86_64 -M q35 -cpu EPYC-Milan,+brs,x-brs-start-skid=5 \
  *        -kernel pmu-options -append x-brs-start-skid=5 ...
- * "-append 'x-brs-start-skid-random=7 until-told'" goes on until something
- * comes from the serial port.
+ * With "-append 'x-brs-start-skid-random=7 until-told'", the program repeats the check
+ * until a byte comes through the serial port.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -20,7 +19,7 @@
 
 #define TAKEN_EVENT 0xc4
 
-/* What the property is set to: a number, or a name */
+/* The value of the property: a number, or a name */
 static uint64_t number;
 static const char *name;
 
@@ -35,7 +34,7 @@ static bool name_is(const char *s)
     return *s == *p;
 }
 
-/* Behind the property: the check goes on until there is input. */
+/* Is there a second word on the command line?  Then repeat the check until input comes. */
 static bool until_told;
 
 static inline uint8_t inb(uint16_t port)
@@ -52,8 +51,8 @@ static bool told_to_stop(void)
 }
 
 /*
- * The interrupt handler of this program: where did it come?  An NMI does
- * the same with two jumps before.
+ * The handler of the PMU's interrupt notes the address that it has interrupted.  The
+ * handler of NMIs begins with two jumps, which BRS can record.
  */
 extern volatile uint64_t interrupted;
 extern const char handle_and_tell[], handle_nmi_with_jumps[];
@@ -75,7 +74,7 @@ asm(".pushsection .text\n"
     "interrupted: .skip 8\n"
     ".popsection\n");
 
-/* An interrupt and an exception on the way, and what returns from them */
+/* An IPI, an invalid instruction and INT, each with IRET, then chain() */
 BODY(run_mixed,
      "sti\n"
      "jmp 1f\n"
@@ -84,11 +83,11 @@ BODY(run_mixed,
      "ud2\n"
      "int $0x40\n"
      "jmp chain");
-/* An NMI on the way */
+/* An NMI, then chain() */
 BODY(run_nmi, "movl $0x40400, (%rsi)\n nop\n jmp chain");
-/* An SMI on the way */
+/* An SMI, then chain() */
 BODY(run_smi, "movl $0x40200, (%rsi)\n nop\n jmp chain");
-/* Three jumps, then the configuration register is written, BRSMEN clear. */
+/* Three jumps, then software clears BRSMEN in DBG_EXTN_CFG, then chain() */
 BODY(run_release,
      "sti\n"
      "jmp 1f\n"
@@ -107,7 +106,7 @@ BODY(run_release,
      ".popsection");
 extern volatile uint32_t pmis_after;
 BODY(run_jumps, "jmp 1f\n 1: jmp 2f\n 2: jmp 3f\n 3:");
-/* Conditional jumps behind a comparison, something else, and a test */
+/* Conditional jumps after CMP, after NOP (not fused), and after TEST, then chain() */
 BODY(run_fused,
      "fused_cmp: cmp %ecx, %ecx\n"
      "je 1f\n"
@@ -123,13 +122,13 @@ BODY(run_fused,
 extern const char fused_cmp[], fused_not[], fused_test[];
 BODY(run_and_halt, "sti\n jmp 1f\n 1: jmp 2f\n 2: hlt\n after_halt: nop");
 extern const char after_halt[];
-/* An exception and the two instructions of its handler, ten times */
+/* #UD, whose handler has two instructions, ten times */
 BODY(undefined, ".rept 10\n ud2\n .endr");
-/* The same in user mode; then mov and syscall */
+/* #UD in user mode, ten times, then mov and syscall */
 BODY(undefined_user, IN_USER(".rept 10\n ud2\n .endr\n"
                              "mov $0, %eax\n syscall"));
 
-/* Counter 0 overflows at jump 2; all jumps from 3 on could be recorded. */
+/* Sample chain(): counter 0 overflows at jump 2, so that jump 3 can be recorded first. */
 static void sample_chain(uint64_t cfg)
 {
     sample(TAKEN_EVENT, 5, cfg, run_chain);
@@ -151,9 +150,8 @@ static void check_start_skid(void)
 }
 
 /*
- * Nothing but the distance is random.  Which distance comes next is known
- * from the first to the last, even if the machine has been saved and loaded
- * in the meantime.
+ * The number of skipped branches is random, from the same generator as in the emulator:
+ * each number is known in advance, even if the machine is saved and loaded meanwhile.
  */
 static void check_start_skid_random(void)
 {
@@ -178,11 +176,11 @@ static void check_start_skid_random(void)
 
 static void check_start(void)
 {
-    /* call, NMI, the first jump, which overflows */
+    /* taken branches: call, NMI, and the first jump of the handler, which overflows */
     sample(TAKEN_EVENT, 3, CFG_EN, run_nmi);
     expect("NMIs", nmis, 1);
     if (name_is("deliverable")) {
-        /* The jump to the chain is the first after the handler's IRET. */
+        /* After the IRET of the NMI, the first branch is the jump to chain(). */
         expect("to", rdmsr(BR_TO(0)), (uintptr_t)chain);
         expect_jumps(1, 16, 0);
     } else {
@@ -191,7 +189,7 @@ static void check_start(void)
     }
     expect("config", config(), CFG_FULL);
 
-    /* NMIs are not blocked: no difference */
+    /* While NMIs are not blocked, the property has no effect. */
     sample_chain(CFG_EN);
     expect_jumps(0, 16, 3);
     expect("interrupts", pmis, 1);
@@ -217,34 +215,34 @@ static void check_full(void)
     expect("interrupts", pmis, 1);
 }
 
-/* All of them count. */
+/* Exceptions, interrupts and IRET are not recorded, but count as taken branches. */
 static void check_no_exceptions(void)
 {
     sample(TAKEN_EVENT, 1, CFG_EN, run_mixed);
-    /* The jump, INT, and the jump to the chain */
+    /* recorded: the first jump, INT, and the jump to chain() */
     expect("to", rdmsr(BR_TO(1)), (uintptr_t)handle_soft);
     expect("to", rdmsr(BR_TO(2)), (uintptr_t)chain);
     expect_jumps(3, 16, 0);
-    /* jmp, 6 for three handlers, jmp, the chain and its ret, PMI and IRET */
+    /* jmp, 6 for three handlers, jmp, 40 jumps of chain() and its ret, PMI and IRET */
     expect("counter", rdmsr(PERF_CTR(0)), 1 + 6 + 1 + JUMPS + 1 + 2);
 }
 
 static void check_release(void)
 {
-    /* The third jump is the first to be recorded. */
+    /* The third taken branch overflows: the third jump is recorded first. */
     sample(TAKEN_EVENT, 3, CFG_EN, run_release);
     expect("config", config(), CFG_FULL | CFG_OFF(1));
     expect("entry 1", rdmsr(BR_FROM(1)), 0);
     if (name_is("late")) {
         expect("interrupts before the chain", pmis_after, 0);
         expect("interrupts", pmis, 1);
-        /* The jump to the chain is the first of 16 branches. */
+        /* The interrupt is 16 branches late: the jump to chain(), and jumps 0 to 14. */
         expect("interrupted at", interrupted, jump(15));
     } else {
         expect("interrupts", pmis, name_is("drop") ? 0 : 1);
     }
 
-    /* Nothing is left behind. */
+    /* The release has no effect on the next capture. */
     sample_chain(CFG_EN);
     expect_jumps(0, 16, 3);
     expect("interrupts", pmis, 1);
@@ -252,7 +250,7 @@ static void check_release(void)
 
 static void check_ctl_cancels(void)
 {
-    /* The last jump and RET are recorded; then the counter is stopped. */
+    /* The last jump and RET are recorded; then measure() stops the counter. */
     sample(TAKEN_EVENT, 3, CFG_EN, run_jumps);
     asm volatile("sti\n call chain\n cli" : : : "memory", "cc");
     expect("config", config(), CFG_FULL | CFG_EN | CFG_OFF(2));
@@ -274,7 +272,7 @@ static void check_msroff_ro(void)
     wrmsr(DBG_EXTN_CFG, CFG_ONES);
     expect("config", config(), CFG_FULL);
 
-    /* They start from zero with the next capture. */
+    /* VB and MSROFF keep their values until the next capture begins, and are 0 then. */
     sample(TAKEN_EVENT, 1000, CFG_EN, run_jumps);
     expect("config", config(), CFG_FULL | CFG_EN);
     sample(TAKEN_EVENT, 3, CFG_EN, run_release);
@@ -302,12 +300,12 @@ static void check_to_bits(void)
 
 static void check_pmi_delay(void)
 {
-    /* Jump 2 overflows; every jump is an instruction. */
+    /* Jump 2 overflows; each jump of chain() is one instruction. */
     sample_chain(0);
     expect("interrupts", pmis, 1);
     expect("interrupted at", interrupted, jump(3 + number));
 
-    /* It ends HLT, which is not tried if the interrupt comes before. */
+    /* A delayed interrupt ends HLT.  If it came too early above, HLT would never end. */
     if (!all_right) {
         return;
     }
@@ -336,7 +334,7 @@ static void check_hold_all(void)
     expect("overflows", rdmsr(PERF_CTR(1)) < 1000, 1);
     wrmsr(PERF_CTR(1), 0);
 
-    /* Without a capture, the counters have their own interrupts. */
+    /* While BRS is off, each counter raises its own interrupt. */
     wrmsr(PERF_CTR(1), -9);
     sample(TAKEN_EVENT, 5, 0, run_second);
     wrmsr(PERF_CTL(1), 0);
@@ -356,7 +354,7 @@ static void check_count_exceptions(void)
            AROUND_INSNS + 10 * (1 + 2));
     expect("taken branches", count(TAKEN_EVENT | CTL_OS, undefined),
            AROUND_TAKEN + 10 * 2);
-    /* They belong to the level that they leave. */
+    /* Exceptions at CPL 3 count at CPL 3, the level that they leave. */
     expect("instructions", count(0xc0 | CTL_USR, undefined_user), 10 + 2);
     expect("taken branches", count(TAKEN_EVENT | CTL_USR, undefined_user),
            10 + 1);
@@ -417,7 +415,7 @@ static const struct {
     { "x-pmu-count-exceptions", check_count_exceptions },
 };
 
-/* Find the property in "program property=value", and read its value. */
+/* Find the check for the property in "program property=value", and read the value. */
 static void (*find_check(const char *line))(void)
 {
     while (*line && *line != ' ') {
@@ -457,7 +455,7 @@ void __attribute__((used)) main(const uint32_t *multiboot)
     if (check) {
         check();
     } else {
-        expect("a known property", 0, 1);
+        expect("property on the command line is known", 0, 1);
     }
     end("does_what_it_says");
     power_off();
