@@ -20,7 +20,7 @@ static inline void ktap_start(void)
     printf("KTAP version 1\n");
 }
 
-/* A line that belongs to the next result */
+/* Print a comment line, which belongs to the next result. */
 static inline void __attribute__((format(printf, 1, 2)))
 ktap_note(const char *format, ...)
 {

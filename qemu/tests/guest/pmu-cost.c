@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * How fast is the emulator while its PMU is idle, and while it is not?
+ * How fast is the emulator while its PMU is idle, and while it counts?
  *
- * usage: pmu-cost WAY...: some of "idle", "counts" and "samples"
+ * usage: pmu-cost WAY...
  *
- * Prints the shortest time, in nanoseconds of the guest's clock, that a piece
- * of work takes: one that computes, and one that makes system calls; with no
- * event, with events that count, and with one that samples all the time.  The
- * ways take turns, so that what else the host does hits all of them.
+ * A way is "idle" (no event), "counts" (events that count) or "samples" (an
+ * event that samples).  For each way, two pieces of work are run again and
+ * again: "computes", and "system_calls".  The program prints the shortest time
+ * that each piece of work took, in nanoseconds of the guest's clock.  The ways
+ * take turns, so that other load on the host slows down all of them.
  */
 
 #define _GNU_SOURCE

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Keep all of the emulated PMUs busy for a while, in all ways at once
+ * Keep the emulated PMUs of all CPUs busy for a while, in many ways at once
  *
  * usage: pmu-load SECONDS
  *
- * For each CPU, one process of each of these kinds: computes; computes and is
- * sampled in two ways; counts while it makes system calls; starts processes;
- * samples a whole CPU; and, on POWER, takes event-based branches or, on x86,
- * records branch stacks.  At the end each kind tells what it got, with a sum
- * over all that was in its samples, and the number of performance monitor
- * interrupts that the kernel knows of is told: the emulator has its own books
- * to compare these with.
+ * For each CPU, the program starts one process of each of these kinds: it
+ * computes; it computes and its code is sampled; it computes and its taken
+ * branches are sampled; it counts its instructions while it makes system calls;
+ * it starts processes; it samples a whole CPU; on POWER it takes event-based
+ * branches, and on x86 it samples with branch stacks.
+ *
+ * At the end, the program prints for each kind the number of its samples,
+ * events or rounds and a checksum of its samples.  It also prints the number of
+ * performance monitor interrupts in /proc/interrupts, which a test can compare
+ * with the emulator's statistics.
  */
 
 #define _GNU_SOURCE
@@ -51,7 +54,7 @@ static const char *const names[KINDS] = {
 #endif
 };
 
-/* What the processes share */
+/* Memory that all processes of this program share */
 static volatile struct {
     bool stop;
     uint64_t got[KINDS];
@@ -59,7 +62,7 @@ static volatile struct {
     char refused[KINDS][64];
 } *shared;
 
-/* A perf event and what it writes */
+/* A perf event and the ring buffer that it writes samples to */
 struct event {
     int fd;
     struct perf_event_mmap_page *head;
@@ -85,7 +88,7 @@ static bool open_event(enum kind kind, struct event *event, struct perf_event_at
     return true;
 }
 
-/* Take out what has been written. */
+/* Read all new records from the ring buffer, and count the samples. */
 static void drain(enum kind kind, struct event *event)
 {
     char *data = (char *)event->head + sysconf(_SC_PAGESIZE);
@@ -93,7 +96,7 @@ static void drain(enum kind kind, struct event *event)
     uint64_t samples = 0, sum = 0;
 
     for (uint64_t at = event->head->data_tail; at < end; ) {
-        /* records are multiples of 8 bytes: the header is in one piece */
+        /* a record's size is a multiple of 8: its header does not wrap around */
         struct perf_event_header *header = (void *)(data + at % event->size);
 
         if (header->type == PERF_RECORD_SAMPLE) {
@@ -137,7 +140,7 @@ static void samples(enum kind kind, struct perf_event_attr *attr, int cpu)
             drain(kind, &event);
         }
         close(event.fd);
-        /* what came between */
+        /* the buffer may have new records since the last call of drain() */
         drain(kind, &event);
     }
 }
@@ -178,9 +181,10 @@ static void forks(void)
 
 #ifdef __powerpc64__
 /*
- * The handler counts, sets PMC1 for the next time, and lets alerts and
- * exceptions come again, in this order: what is enabled before the alert is
- * cleared comes once more.
+ * The handler of event-based branches counts the branch, sets PMC1 for the next
+ * overflow, and then allows performance monitor alerts (MMCR0[PMAE]) before
+ * event-based exceptions (BESCR[PME]).  The write to MMCR0 clears MMCR0[PMAO];
+ * if PME were set while PMAO is still 1, the same alert would branch again.
  */
 uint64_t ebb_count;
 asm(".pushsection .text\n"
@@ -188,7 +192,7 @@ asm(".pushsection .text\n"
     "    std 3,-600(1); std 4,-608(1)\n"
     "    lis 4,ebb_count@ha\n"
     "    ld 3,ebb_count@l(4); addi 3,3,1; std 3,ebb_count@l(4)\n"
-    "    lis 3,0x7fff; ori 3,3,0xe000; mtspr 771,3\n"       /* PMC1: 8192 to go */
+    "    lis 3,0x7fff; ori 3,3,0xe000; mtspr 771,3\n"       /* PMC1: overflow in 8192 */
     "    li 3,1; mtspr 802,3\n"                             /* BESCRR: PMEO */
     "    lis 3,0x0400; mtspr 779,3\n"                       /* MMCR0: PMAE */
     "    li 3,1; sldi 3,3,32; mtspr 800,3\n"                /* BESCRS: PME */
@@ -298,7 +302,7 @@ static void set_limit(const char *name, const char *value)
     close(fd);
 }
 
-/* The sum over all CPUs of what /proc/interrupts has in a line */
+/* The number of interrupts in a line of /proc/interrupts, summed over all CPUs */
 static uint64_t interrupts(const char *name)
 {
     FILE *f = fopen("/proc/interrupts", "r");
@@ -335,7 +339,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: pmu-load SECONDS\n");
         return 2;
     }
-    /* The kernel samples less where interrupts seem to take long: not here. */
+    /* Emulated interrupts take long: keep the kernel from sampling less often. */
     set_limit("perf_event_max_sample_rate", "100000");
     set_limit("perf_cpu_time_max_percent", "0");
 

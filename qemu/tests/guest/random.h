@@ -1,5 +1,7 @@
 /*
- * Random numbers, and nonsense for registers; needs no operating system
+ * Pseudo-random numbers, and values that are nonsense for most registers
+ *
+ * For programs with and without an operating system.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -9,10 +11,10 @@
 
 #include <stdint.h>
 
-/* Where the sequence stands: whoever wants another one sets it, not to zero. */
+/* State of the generator, never zero.  A program can set it to seed the sequence. */
 static uint64_t rnd_state = 88172645463325252ULL;
 
-/* Marsaglia's xorshift */
+/* The next number of the sequence, by Marsaglia's xorshift */
 static inline uint64_t rnd(void)
 {
     rnd_state ^= rnd_state << 13;
@@ -21,7 +23,7 @@ static inline uint64_t rnd(void)
     return rnd_state;
 }
 
-/* A value with few, many or boundary bits */
+/* A random value: no bit, all bits, a single bit, a value near 2^31, or any */
 static inline uint64_t nonsense(void)
 {
     switch (rnd() % 6) {

@@ -1,8 +1,8 @@
 /*
- * Go on until the host says that it is enough
+ * Let a test program run until the host tells it to stop
  *
- * So that what happens to the machine meanwhile happens while a program is at
- * work, however fast the host is.
+ * The host can then save and load the machine and be sure that the program was
+ * running meanwhile, however fast or slow the host is.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 /*
- * Has the host sent something through this port, a device of virtio-serial?
- * It need not have been there from the start, nor does this wait for anything
- * else.  Without a port, one time is enough.
+ * Has the host sent a byte through @port, a device file of virtio-serial?  The
+ * function does not block, and the file may appear after the program's start.
+ * Without a port (NULL) the answer is always yes.
  */
 static inline bool told_to_stop(const char *port)
 {
