@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rules that take an implementation out of kernel source.
+"""Rules that remove the stock implementation from a kernel source.
 
 A rules file is a list of removals.  `== FILE` opens a file; every line under it
-is `OP [xN] ARGUMENT` and must match exactly N times (once if not given).  The
+is `OP [xN] ARGUMENT` and must match exactly N times (default: once).  The
 argument is a name or a Python regular expression (RE).  `==? FILE` opens a file
-that not every base has: its rules are left out where the file is missing.
+that not every base has: if the file is missing, its rules are left out.
 
   rm              the open file or directory itself
   func   NAME     C function: definition or prototype, with the comment above
-  stmt   RE       C statement or declaration that starts at the match, up to its
-                  `;` or closing brace, with the comment above
+  stmt   RE       C statement or declaration that starts where RE matches, up to
+                  its `;` or closing brace, with the comment above
   ifdef  NAME     `#if.. NAME` up to and with its #endif (#else branch included)
   config NAME     Kconfig entry
   line   RE       the lines in which RE occurs
   note   RE       the comment in which RE occurs
   cut    RE       only the text that RE matches
-  blank  RE       the same, but spaces keep the columns (drawings in comments)
-  dedent RE       `RE {...}` becomes the body, one tab to the left
+  blank  RE       like cut, but with spaces instead (for drawings in comments)
+  dedent RE       replace `RE {...}` by the body, one tab to the left
   sub    RE => TEXT        (\\n and \\t in TEXT are a newline and a tab)
   in     NAME     the lines below look only into this function's body
 
-`== gone GLOB...` opens a check: no line of those files may match a `match RE`
-afterwards, unless an `except RE` matches "FILE:LINE".
+`== gone GLOB...` opens a check: after the removal, no line of these files may
+match a `match RE`, unless an `except RE` matches "FILE:LINE".
 """
 import glob
 import os
@@ -67,7 +67,7 @@ def read_rules(path):
 
 
 def topics():
-    """The topics that have rules."""
+    """Returns the names of the topics that have rules."""
     return sorted(name[:-6] for name in os.listdir(RULES_DIR) if name.endswith(".rules"))
 
 
@@ -76,10 +76,10 @@ def rules_of(topic):
 
 
 class Plan:
-    """The effect of a set of rules: changed texts, removed paths, and problems."""
+    """What a set of rules does to a source: changed texts, removed paths, and problems."""
 
     def __init__(self, rules, read, exists):
-        """read(path) gives a file's text or raises OSError; exists(path) is for `rm`."""
+        """read(path) returns a file's text or raises OSError; exists(path) is whether the source has the file."""
         self.edits, self.removed, self.problems = {}, [], []
         self.rules = [rule for rule in rules if not rule.optional or exists(rule.target)]
         for rule in self.rules:
@@ -102,14 +102,14 @@ class Plan:
         self.edits[rule.target] = removal.apply(rule, self.edits[rule.target])
 
     def nothing_there(self):
-        """Whether no rule matched at all: the stock code has been removed before."""
+        """Whether no rule matched, which means that the stock code was removed before."""
         return len(self.problems) >= sum(not rule.target.startswith("gone ") for rule in self.rules)
 
     def is_removed(self, path):
         return any(path == gone or path.startswith(gone + "/") for gone in self.removed)
 
     def check_gone(self, tree):
-        """Apply the `gone` checks to the tree as the rules would leave it; add what they find to the problems."""
+        """Apply the `gone` checks to the tree as it will be after the rules; add left-over lines to the problems."""
         checks = {}
         for rule in self.rules:
             if rule.target.startswith("gone "):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-# Shared by the shell scripts in this folder: sourced, never run.
+# Functions and variables for the shell scripts in scripts/: sourced, never run.
 # shellcheck shell=bash disable=SC2034
 
 set -euo pipefail
 export LC_ALL=C
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
-# BASE=7.3: another kernel source, with outputs of its own
+# BASE is the version of the kernel source; another version than 6.12 has its own build folder
 BASE=${BASE:-6.12}
 export BASE
 build=$top/build
@@ -17,11 +17,11 @@ jobs=${JOBS:-$(nproc)}
 say() { printf '%s\n' "$*" >&2; }
 die() { say "${0##*/}: $*"; exit 1; }
 
-# usage: the comment block at the head of the calling script
+# usage: print the comment block at the head of the calling script
 usage() { sed -n '3,/^$/s/^# \{0,1\}//p' "$0"; }
 
-# One compiler cache for all clones.  Neither paths nor times reach the
-# objects, so that builds in different folders share them.
+# compiler_cache: use one ccache for all clones.  Objects contain no paths and no
+# times, so that builds in different folders share them.
 compiler_cache() {
 	export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache}
 	export CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-4G}
@@ -30,8 +30,8 @@ compiler_cache() {
 	mkdir -p "$CCACHE_DIR"
 }
 
-# run_logged LOG COMMAND...: the output goes to LOG; a dot a hundred lines
-# shows progress; on failure the end of the log is shown.
+# run_logged LOG COMMAND...: write the command's output to LOG, print a dot for each
+# hundred lines, and print errors from LOG if the command fails.
 run_logged() {
 	local log=$1 status=0
 	shift
@@ -47,14 +47,14 @@ run_logged() {
 	return "$status"
 }
 
-# lock NAME: one build of a kind at a time in this checkout
+# lock NAME: wait until no other build of NAME runs in this checkout
 lock() {
 	mkdir -p "$build"
 	exec 9> "$build/.lock-$1"
 	flock -n 9 || { say "waiting for another build of $1"; flock 9; }
 }
 
-# need_space GIB DIR: stop early and say so, instead of half way
+# need_space GIB DIR: fail if the disk of DIR has less free space
 need_space() {
 	mkdir -p "$2"
 	local free
@@ -62,8 +62,8 @@ need_space() {
 	[ "$free" -ge "$1" ] || die "$2 has $free GiB free, $1 are needed"
 }
 
-# base_tree TREE DIR: the base of a tree as it is shipped, as a second work tree
-# of its repository.  Fails if DIR was there already.
+# base_tree TREE DIR: write the base of a tree, without the series, to DIR, as a second
+# work tree of the tree's repository.  Fails if DIR has this base already.
 base_tree() {
 	local wanted
 	wanted=$(git -C "$1" rev-parse base)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Run the same test programs on our kernel and on the stock kernel, and put
-the results side by side, row by row of the behaviours that they prove."""
+"""Run the same test programs on our kernel and on the stock kernel, and print
+their results side by side, by the rows of BEHAVIOURS.md."""
 
 import itertools
 import json
@@ -17,15 +17,15 @@ import ktap
 # A line that a test prints by TH_LOG(), but not the report of a failed expectation
 LOGGED = re.compile(r"^# \S+\.[ch]:\d+:\w+:(?!Expected )(.*)$")
 ROW = re.compile(r"^(?:.*\.)?([a-z]\d+)_")
-# Arguments that make the emulator deterministic: the guest's clock follows the number
-# of instructions, so that two boots are the same however busy the host is
+# Arguments that make the emulator deterministic: the guest's clock counts instructions,
+# so that two boots are the same even on a busy host
 REPEATABLE = "-icount shift=0,sleep=off -seed 1 -rtc base=2026-01-01,clock=vm"
-# Numbers the guests of the test that imports this module
+# Numbers for the guests of a test, for the names of their folders in build/boot/TEST/
 BOOTS = itertools.count(1)
 
 
 def programs(which):
-    """Returns the folder of a set of programs, see scripts/build-programs."""
+    """Returns the folder with the programs of scripts/build-programs WHICH."""
     return os.path.join(guest.BUILD, "programs", which)
 
 
@@ -41,19 +41,19 @@ def read(path):
 class Ran(typing.NamedTuple):
     """A command that has run in a guest."""
 
-    status: int    # that of scripts/boot
-    output: str    # what the command said on its standard output
-    console: str   # what the kernel said
+    status: int    # the exit status of scripts/boot
+    output: str    # the command's standard output
+    console: str   # the guest's console
     cpus: list     # the emulator's counters, a dictionary for each CPU
 
     @property
     def sums(self):
-        """The counters of all CPUs together."""
+        """The emulator's counters, summed over all CPUs."""
         return {name: sum(cpu[name] for cpu in self.cpus) for name in (self.cpus or [{}])[0] if name != "cpu"}
 
 
 def check_debug_kernel(arch, checkers, report):
-    """Reports whether our debug kernel has these checkers."""
+    """Report for each checker whether the configuration of our debug kernel has it."""
     config = read(os.path.join(guest.BUILD, "linux", f".debug-{arch}", ".config"))
     for checker in checkers:
         report.check(f"debug_kernel_has_{checker.lower()}", f"CONFIG_{checker}=y\n" in config)
@@ -61,8 +61,8 @@ def check_debug_kernel(arch, checkers, report):
 
 def boot(arch, *command, stock=False, options=(), emulator="", insns=False):
     """Run a command in a guest, with options of scripts/boot and arguments of
-    the emulator; insns has it count instructions, which slows it down.
-    build/boot/TEST/N keeps what the test's N-th guest leaves."""
+    the emulator.  With insns the emulator counts instructions, which makes it
+    slower.  The files of the test's N-th guest are kept in build/boot/TEST/N."""
     kept = os.path.join(guest.BUILD, "boot", os.path.basename(sys.argv[0]), str(next(BOOTS)))
     if insns:
         # all pmu-stats objects count instructions if one of them does
@@ -77,10 +77,10 @@ def boot(arch, *command, stock=False, options=(), emulator="", insns=False):
 
 
 def in_guest(arch, folder, names, options=(), limit=300, timeout=1800, **more):
-    """Run the programs one after the other in one guest, each within limit
-    seconds.  Returns what boot() does and {program: (lines, exit status)};
-    the exit status is 137 if the program was killed after limit seconds, None if
-    the guest ended before the program did."""
+    """Run programs one after the other in one guest, each for at most limit
+    seconds.  Returns a Ran, and {program: (lines, exit status)}; the exit status
+    is 137 if the program was killed after limit seconds, and None if the guest
+    ended before the program did."""
     script = "cd /add; for p in \"$@\"; do echo \"@ $p\"; timeout -s KILL %d ./$p 2>&1; echo \"@ $p $?\"; done" % limit
     done = boot(arch, "sh", "-c", script, "run", *names,
                 options=["--add", folder, "--timeout", str(timeout), *options], **more)
@@ -105,14 +105,14 @@ def in_guest(arch, folder, names, options=(), limit=300, timeout=1800, **more):
 
 
 def run(arch, folder, names, figures=None, **options):
-    """As run_and_count(), but returns the results alone."""
+    """Run programs as run_and_count() does; returns {test name: result} only."""
     return run_and_count(arch, folder, names, figures, **options)[0]
 
 
 def run_and_count(arch, folder, names, figures=None, **options):
-    """Run programs that print KTAP, see in_guest(); returns {test name: pass,
-    FAIL or skip} and the emulator's counters, and puts what the tests logged
-    into figures, by name."""
+    """Run programs that print KTAP in a guest, by in_guest().  Returns {test name:
+    pass, FAIL or skip} and the emulator's counters.  Lines that a test has logged
+    are put into the dictionary figures, by the name of the test."""
     done, ran = in_guest(arch, folder, names, **options)
     results = {}
     for program, (lines, ended) in ran.items():
@@ -145,14 +145,15 @@ def row_key(name):
 
 
 class Report(ktap.Writer):
-    """KTAP output: the results on our kernel, then one test for each row that the stock kernel gets wrong."""
+    """Prints KTAP: the results on our kernel, and a test for each row that the stock kernel gets wrong."""
 
     def __init__(self, title):
         super().__init__()
         self.title = title
 
     def compare(self, machine, ours, stock):
-        """Print both kernels' results as a table and ours as KTAP; returns the rows that fail on stock alone."""
+        """Print a table of both kernels' results, and our kernel's results as KTAP.  Returns the
+        rows with a test that fails on the stock kernel and passes on ours."""
         names = sorted(set(ours) | set(stock), key=row_key)
         width = max(map(len, names), default=4)
         print(f"# {self.title}: {machine}")
@@ -166,8 +167,8 @@ class Report(ktap.Writer):
 
     @staticmethod
     def show_figures(ours, stock):
-        """Print what the tests measured on both kernels, for tests that logged something."""
-        print("# What they measured")
+        """Print a table of the lines that tests have logged on both kernels."""
+        print("# Figures that the tests have logged")
         print("| row | test | stock | ours |")
         for name in sorted(set(ours) | set(stock), key=row_key):
             print(f"| {row_of(name):4} | {name} | {stock.get(name, '-')} | {ours.get(name, '-')} |")

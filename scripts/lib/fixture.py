@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""For the tests of the kernel scripts: a small kernel, a small project, and KTAP output."""
+"""For tests of scripts/tree and similar scripts: a small kernel, a small project, and KTAP output."""
 import glob
 import hashlib
 import os
@@ -15,21 +15,21 @@ sys.path.insert(0, os.path.join(SCRIPTS, "lib"))
 import baseline_rules  # noqa: E402
 import ktap  # noqa: E402
 
-# files that the scripts look for in any kernel source
+# files of a kernel source that the scripts need, besides those that the rules change
 SKELETON = ("Makefile", "MAINTAINERS", ".gitignore", "kernel/fork.c", "scripts/get_maintainer.pl",
             "arch/x86/events/Makefile", "arch/powerpc/perf/Makefile", "tools/perf/util/Build")
 
 
-# the first lines of the patches: their author is not who runs the scripts
+# the first lines of the test's patches, with an author who is not the user of the scripts
 MAIL = "From: Another Author <another@example.org>\nDate: Fri, 2 Jan 2026 10:00:00 +0100\nSubject: "
 
 
 class Skip(Exception):
-    """Why a test cannot be made here."""
+    """The reason why a test cannot run here."""
 
 
 def run_tests(names):
-    """Run the test_* functions of a module, given as vars(); never returns."""
+    """Run the test_* functions of a module, whose vars() are names, and exit."""
     tests = [(name[5:], value) for name, value in names.items() if name.startswith("test_")]
     report = ktap.Writer()
     for name, test in tests:
@@ -50,7 +50,7 @@ def expect(condition, message):
 
 
 def one_sentence(output, *said):
-    """Expect an output of one line that contains each of the texts."""
+    """Fail unless output is one line that contains each of the texts said."""
     for text in said:
         expect(text in output, f"{text!r} is not in: {output}")
     expect(len(output.strip().split("\n")) == 1, f"more than one sentence: {output}")
@@ -62,7 +62,7 @@ def read(*parts):
 
 
 def write(text, *parts):
-    """Write by renaming, as the file may be shared with another tree by a hard link."""
+    """Write a file under another name and rename it: the old file may have hard links in other trees."""
     path = os.path.join(*parts)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path + ".test", "w", encoding="utf-8") as handle:
@@ -71,7 +71,7 @@ def write(text, *parts):
 
 
 def kernel():
-    """The whole kernel source that the project uses."""
+    """Returns the folder of the kernel source that the project uses."""
     result = subprocess.run([os.path.join(SCRIPTS, "fetch"), "--print", "kernel"], capture_output=True, text=True,
                             check=False)
     if result.returncode:
@@ -80,7 +80,7 @@ def kernel():
 
 
 def small_kernel(folder, source=None):
-    """Copy the files of a kernel that the baseline's rules change, and a few of those that they check."""
+    """Copy the files of a kernel source that the baseline's rules change, and a few files that the rules check."""
     source = source or kernel()
     wanted = set(SKELETON)
     for topic in baseline_rules.topics():
@@ -103,7 +103,7 @@ def small_kernel(folder, source=None):
 
 
 def snapshot(folder):
-    """{path: digest} of all files, without what git keeps."""
+    """Returns {path: digest} of all files in a folder, except those in .git."""
     result = {}
     for top, dirs, files in os.walk(folder):
         dirs[:] = [d for d in dirs if d != ".git"]
@@ -115,14 +115,14 @@ def snapshot(folder):
 
 
 def hunk(base, path, line):
-    """A hunk that adds a line after the first of a file."""
+    """Returns a hunk that adds a line after the first line of a file."""
     first, second = read(base, path).split("\n")[:2]
     return (f"\ndiff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n"
             f"@@ -1,2 +1,3 @@\n {first}\n+{line}\n {second}\n")
 
 
 class Project:
-    """A small project in a temporary folder: the scripts, a series for each topic, a cache and a kernel."""
+    """A small project in a temporary folder, with the scripts, a series for each topic, a cache and a kernel."""
 
     def __init__(self):
         self.holder = tempfile.TemporaryDirectory(prefix="kernel scripts ")
@@ -165,7 +165,7 @@ class Project:
         self.git("commit", "-q", "--allow-empty", "-m", message)
 
     def run(self, script, *args, status=0):
-        """Run a script of the project; its standard error, after checking the exit status."""
+        """Run a script of the project and check its exit status; returns its standard error."""
         result = subprocess.run([os.path.join(self.top, "scripts", script), *args], env=self.env, cwd=self.room,
                                 capture_output=True, text=True, check=False)
         expect(result.returncode == status and "Traceback" not in result.stderr,
@@ -173,7 +173,7 @@ class Project:
         return result.stderr
 
     def anew(self):
-        """The project as it was at the start, and the tree made from it."""
+        """Undo all changes: restore the project as it was at the start, and make its tree again."""
         for name in ("rebase-merge", "rebase-apply"):
             shutil.rmtree(os.path.join(self.tree, ".git", name), ignore_errors=True)
         self.git("checkout", "-q", "-f", self.git("rev-list", "--max-parents=0", "HEAD").strip())

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0
-# Shared by the gates in scripts/gates/: sourced, never run.
+# Functions for the gates in scripts/gates/: sourced, never run.
 # shellcheck shell=bash disable=SC2034
 
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/kernel.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ktap.sh"
-set +e # what finds something is followed by the next
-export PATH=/usr/bin:$PATH # the Python that Debian's modules are for
+set +e # a gate goes on after a failed check
+export PATH=/usr/bin:$PATH # use Debian's Python, which has the modules of Debian's packages
 tree=$build/linux
 stock=
 compiler_cache
 
-# commits of the series without the generated removals; more arguments are git's
+# commits [ARGUMENT...]: the commits of the series except the removals, by git log with these arguments
 commits() {
 	git -C "$tree" log --reverse --format='%H %s' --invert-grep --grep='^Series: [^ ]* removal ' "$@" base..series
 }
 
-# files of ours and files that the series changes
+# files PATH...: the files that the series adds or changes
 files() { git -C "$tree" diff --name-only --diff-filter=d base series -- "$@"; }
 
-# the folders of the series' C files: which objects there are depends on the configuration
+# folders ARCH: the folders with C files of the series, as make targets
 folders() { # ARCH
 	case $1 in
 	powerpc) files arch/powerpc/kernel arch/powerpc/perf kernel ;;
@@ -27,7 +27,7 @@ folders() { # ARCH
 	esac | sed -n 's/[^/]*\.c$//p' | sort -u
 }
 
-# configured SOURCE ARCH OUT [MAKE ARGUMENT...]: with the tests' configuration
+# configured SOURCE ARCH OUT [MAKE ARGUMENT...]: configure a kernel with the KUnit tests in OUT
 configured() {
 	local source=$1 arch=$2 out=$3 list
 	shift 3
@@ -37,7 +37,7 @@ configured() {
 	[ -e "$out/.config" ] || (cd "$top" && kernel_configure "$source" "$out" "$@" -- $list)
 }
 
-# warn ARCH NAME MAKE ARGUMENT...: compile the series, and show what is said of files of ours
+# warn ARCH NAME MAKE ARGUMENT...: compile the series; fail if there is a warning for a file of ours
 warn() {
 	local arch=$1 out=$tree/.check-$2-$1 said=$build/check/$2-$1.log
 	shift 2
@@ -45,6 +45,6 @@ warn() {
 	configured "$tree" "$arch" "$out" "$@" || return 1
 	# shellcheck disable=SC2046
 	kernel_make "$tree" "$out" -s "$@" $(folders "$arch") > "$said" 2>&1 || { tail -n 20 "$said"; return 1; }
-	# the base's own files are not ours to clean
+	# ignore warnings for files of the base
 	! grep -E '/(ebb|brs|idle|perf_idle)[^/]*\.[chS]:[0-9]' "$said"
 }

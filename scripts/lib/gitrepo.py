@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Sources in git: the shared cache of base commits, and commits made without a work tree."""
+"""Git repositories: the shared cache of base commits, and commits that are made without a work tree."""
 import contextlib
 import fcntl
 import hashlib
@@ -13,7 +13,7 @@ from project import CACHE, TOP, Failure
 
 
 class Git:
-    """Runs git on a repository, with an index file other than the repository's own if index names a file."""
+    """Runs git on a repository; index names an index file to use instead of the repository's own."""
 
     def __init__(self, git_dir, work_tree=None, index=None):
         self.git_dir, self.work_tree, self.index = git_dir, work_tree, index
@@ -73,7 +73,7 @@ def init(folder, bare=False):
 
 
 def borrow_objects(git_dir, store):
-    """The base's objects stay in the cache; the repository looks them up there."""
+    """Have a repository use the base's objects in the cache, instead of copies of them."""
     info = os.path.join(git_dir, "objects", "info")
     os.makedirs(info, exist_ok=True)
     with open(os.path.join(info, "alternates"), "w", encoding="utf-8") as handle:
@@ -106,7 +106,7 @@ def kernel_version(folder):
 
 
 def title(source, folder):
-    """'Linux 6.12.1' or 'QEMU 10.0.2'; Failure if the folder is not an unbuilt source of this kind."""
+    """Returns 'Linux 6.12.1' or 'QEMU 10.0.2'; Failure if the folder is not such a source, or has built files."""
     if source.name == "linux":
         version = kernel_version(folder)
         if not version:
@@ -134,9 +134,9 @@ def default_base(source):
 
 
 def base_commit(source, folder):
-    """Put a source into the cache repository, once; (repository, commit).
+    """Commit a source to the repository in the cache, if it is not there.  Returns (repository, commit).
 
-    An index is kept for each folder, so that a later call only looks at dates and sizes.
+    Each source folder has an index file, so that a later call compares only dates and sizes.
     """
     folder = os.path.realpath(folder)
     name = title(source, folder)
@@ -145,14 +145,14 @@ def base_commit(source, folder):
     with lock(store + ".lock", f"the cache of {source} sources"):
         if not os.path.exists(os.path.join(store, "HEAD")):
             init(store, bare=True)
-        # a lock file can only be left from a run that was killed: this one holds the lock
+        # only a killed run can have left index.lock, as this run holds the repository's lock
         for path in (index, index + ".lock") if os.path.exists(index + ".lock") else ():
             if os.path.exists(path):
                 os.unlink(path)
         if not os.path.exists(index):
-            print(f"storing {name} in {store}: once, about a minute", file=sys.stderr)
+            print(f"storing {name} in {store}: this is done once and takes about a minute", file=sys.stderr)
         git = Git(store, folder, index)
-        # bigFileThreshold: straight into one pack instead of 80000 small files
+        # bigFileThreshold makes git write one pack instead of 80000 small files
         git.run("-c", "core.bigFileThreshold=1", "-c", "core.compression=1", "-c", "gc.auto=0",
                 "-c", "core.safecrlf=false", "-c", "core.autocrlf=false", "add", "--all", "--force", ".")
         commit = git.commit(git.text("write-tree"), [], f"{name}, the {source} source as it is shipped\n",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What scripts/boot and scripts/shell share: the guest's userland and the
-emulator's command line."""
+"""For scripts/boot and scripts/shell: the initramfs of a guest, and the command line
+of the emulator."""
 
 import os
 import re
@@ -35,13 +35,13 @@ ARCHES = {
     "x86": Arch(
         "qemu-system-x86_64", "bzImage", "ttyS0", "EPYC-Milan,+brs",
         ["-machine", "q35,usb=off,vmport=off"],
-        # the kernel does not calibrate one clock by another, which fails on a busy host
+        # skip the kernel's calibration of one clock by another, which fails on a busy host
         "tsc=reliable no_timer_check"),
 }
 
 
 class GuestError(Exception):
-    """A sentence for the user: the guest could not be started."""
+    """The guest could not be started; the text is a sentence for the user."""
 
 
 def run(*command, **kwargs):
@@ -69,8 +69,8 @@ def cpio_entry(name, mode, content):
 
 
 def pack(archive, root, prefix):
-    """Append the folder's contents to the initramfs, below prefix.  The same
-    contents give the same archive, so that two deterministic runs are the same."""
+    """Append a folder's contents to the initramfs, below prefix.  The same contents
+    always give the same archive, which deterministic runs need."""
     for folder, folders, files in os.walk(root):
         folders.sort()
         for name in ["", *sorted(files + [f for f in folders if os.path.islink(os.path.join(folder, f))])]:
@@ -88,8 +88,8 @@ def pack(archive, root, prefix):
 
 
 def initramfs(arch, path, add, command, listening=False):
-    """Write the initramfs of one run: userland, the folder, the command.  If the
-    host is listening, the guest waits for its word before it powers off."""
+    """Write the initramfs of a guest: busybox, the folder add, and the command.  With
+    listening, the guest powers off only when the host tells it to."""
     work = path + ".d"
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(os.path.join(work, "bin"))
@@ -112,12 +112,12 @@ def initramfs(arch, path, add, command, listening=False):
 
 
 def take_tool(name, root):
-    """Put a program of the host into a guest's folder, with its libraries, in bin/ and lib/."""
+    """Copy a program of the host and its libraries to bin/ and lib/ of a folder for a guest."""
     path = os.path.realpath(shutil.which(name))
     shutil.copy2(path, os.path.join(root, "bin", name))
     said = subprocess.run(["ldd", path], stdout=subprocess.PIPE, text=True, check=False).stdout
     for library in re.findall(r"(/\S+) \(0x", said):
-        # programs look for the loader in /lib64, and for libraries in /lib
+        # in the guest, the loader is in /lib64 and libraries are in /lib, not in /usr/lib
         place = os.path.join(root, library.replace("/usr/lib", "/lib").lstrip("/"))
         os.makedirs(os.path.dirname(place), exist_ok=True)
         shutil.copy2(library, place)
@@ -131,7 +131,7 @@ def free_port():
 
 
 def show(args, command):
-    """--show: the command as a shell takes it."""
+    """Print the emulator's command as a shell command, if --show was given."""
     if args.show:
         print(shlex.join(command), file=sys.stderr)
 
@@ -143,7 +143,7 @@ def existing(path, made_by):
 
 
 def emulator_command(args, initrd):
-    """The emulator's command line, all but the console and the ports."""
+    """Returns the emulator's command line, without the options for the console and the ports."""
     arch = ARCHES[args.arch]
     stock = ["stock"] if args.stock else []
     kernel = args.kernel or os.path.join(BUILD, *stock, args.arch, arch.kernel)
@@ -157,7 +157,7 @@ def emulator_command(args, initrd):
         port = free_port()
         debugger = ["-S", "-gdb", f"tcp:127.0.0.1:{port}"]
         append += " nokaslr"
-        # x86: bzImage has no symbols, the vmlinux that it was made from has
+        # the debugger reads symbols from vmlinux, as the bzImage of x86 has none
         symbols = os.path.join(BUILD, *stock, "linux", f".{args.arch}", "vmlinux")
         print("waiting for: gdb-multiarch " + shlex.join([symbols if not args.kernel else args.kernel, "-ex",
                                                           f"target remote 127.0.0.1:{port}"]), file=sys.stderr)
@@ -171,13 +171,13 @@ def emulator_command(args, initrd):
 
 def add_guest_options(parser):
     parser.add_argument("arch", choices=ARCHES, metavar="ARCH", help="powerpc or x86")
-    parser.add_argument("--stock", action="store_true", help="the stock kernel instead of ours")
+    parser.add_argument("--stock", action="store_true", help="boot the stock kernel instead of ours")
     parser.add_argument("--cpu", metavar="MODEL", help="emulated processor")
-    parser.add_argument("--smp", type=int, default=1, metavar="N", help="number of CPUs (1)")
-    parser.add_argument("--add", metavar="DIR", help="its contents appear at /add")
-    parser.add_argument("--kernel", metavar="FILE", help="another kernel image")
-    parser.add_argument("--emulator", metavar="FILE", help="another emulator")
-    parser.add_argument("--gdb", action="store_true", help="wait for a debugger, and print the line to type")
+    parser.add_argument("--smp", type=int, default=1, metavar="N", help="number of CPUs (default: 1)")
+    parser.add_argument("--add", metavar="DIR", help="copy the contents of DIR to /add in the guest")
+    parser.add_argument("--kernel", metavar="FILE", help="boot this kernel image")
+    parser.add_argument("--emulator", metavar="FILE", help="run this emulator")
+    parser.add_argument("--gdb", action="store_true", help="wait for a debugger, and print the debugger's command")
     parser.add_argument("--show", action="store_true", help="print the emulator's command")
     parser.add_argument("--append", default="", metavar="ARGS", help="more kernel arguments")
 

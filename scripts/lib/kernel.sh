@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-# Configure and build a kernel: sourced, never run.
+# Functions that configure and build a kernel: sourced, never run.
 # shellcheck shell=bash disable=SC2034
 #
-# A kernel is built in a folder of its own directly below its source, .NAME.
-# The kernel's makefiles then call the source "..", so that no path differs
-# between ours and stock, one flavour and another, this checkout and the next:
-# the compiler cache shares what is equal, and equal source makes equal images.
+# A kernel is built in a folder .NAME directly below its source.  The kernel's
+# makefiles then call the source "..", so that paths in the objects are the same
+# for our kernel and the stock kernel, for all flavours, and in all checkouts: the
+# compiler cache shares equal objects, and the same source gives the same image.
 
-# Neither time nor place nor user reaches the image.
+# Images do not contain the time of the build, the machine or the user.
 export KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 1970' KBUILD_BUILD_USER=user KBUILD_BUILD_HOST=host
 export KBUILD_BUILD_VERSION=1 KCONFIG_NOTIMESTAMP=1
 
-# kernel_for ARCH: set the variables for make
+# kernel_for ARCH: set the variables that kernel_make() needs for this architecture
 kernel_for() {
 	case $1 in
 	powerpc) make_arch=powerpc cross=powerpc64le-linux-gnu- target=vmlinux image=vmlinux ;;
@@ -20,7 +20,7 @@ kernel_for() {
 	esac
 }
 
-# kernel_make SOURCE OUT TARGET...
+# kernel_make SOURCE OUT TARGET...: build make targets of a kernel in the folder OUT
 kernel_make() {
 	local source=$1 out=$2
 	shift 2
@@ -28,11 +28,11 @@ kernel_make() {
 		LOCALVERSION= -j"$jobs" "$@"
 }
 
-# fragments ARCH FLAVOUR...: the configuration fragments, in order
+# fragments ARCH FLAVOUR...: print the files with the configuration fragments, in order
 fragments() {
 	local arch=$1 flavour name
 	shift
-	# a debug kernel of ours has the KUnit tests; the stock kernel has no such tests
+	# our debug kernel has the KUnit tests, too; the stock kernel does not have these tests
 	case " $* " in *' debug '*) [ -n "$stock" ] || set -- kunit "$@" ;; esac
 	for flavour in common "$arch" "$@"; do
 		for name in "$flavour" "$flavour-$arch"; do
@@ -41,8 +41,9 @@ fragments() {
 	done
 }
 
-# kernel_configure SOURCE OUT [MAKE ARGUMENT...] -- FRAGMENT...: on top of
-# allnoconfig, by the kernel's own script.  Fails if an option is not taken, and names it.
+# kernel_configure SOURCE OUT [MAKE ARGUMENT...] -- FRAGMENT...: configure a kernel by
+# the fragments on top of allnoconfig.  Fails if the kernel does not take an option of
+# a fragment, and names the option.
 kernel_configure() {
 	local source=$1 out=$2 said
 	local -a more=()
@@ -51,18 +52,18 @@ kernel_configure() {
 	shift
 	mkdir -p "$out"
 	printf '%s\n' "$@" > "$out/.fragments"
-	# merge_config.sh has no option for make's arguments, but make reads MAKEFLAGS
+	# merge_config.sh cannot be given arguments for make, but make reads MAKEFLAGS
 	said=$(cd "$source" && MAKEFLAGS="ARCH=$make_arch CROSS_COMPILE=$cross CC=ccache\ ${cross}gcc ${more[*]}" \
 		scripts/kconfig/merge_config.sh -n -O "$out" "$@" 2>&1) || { say "$said"; return 1; }
 	printf '%s\n' "$said" > "$out/.merged"
-	# an option that the configuration does not have counts as off
+	# a fragment may switch off an option that this kernel does not have at all
 	said=$(awk '/^Value requested for/ { getline want; getline have
 		if (!(want ~ /is not set/ && have ~ /Actual value: *$/)) { sub(/^Requested value: */, "", want); print want } }' \
 		"$out/.merged")
 	[ -z "$said" ] || { say "the configuration does not take: $(xargs <<< "$said")"; rm -f "$out/.config"; return 1; }
 }
 
-# stock_source: make the tree of the stock kernel, build/stock/linux
+# stock_source: make the source tree of the stock kernel, build/stock/linux
 stock_source() {
 	(
 		lock stock

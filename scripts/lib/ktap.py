@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""KTAP, read and written."""
+"""Read and write KTAP, the kernel's format of test results."""
 import re
 import typing
 
@@ -7,14 +7,14 @@ LINE = re.compile(r"^( *)(not )?ok \d+(?: -)?\s*(.*?)(?:\s*# SKIP\s*(.*))?\s*$")
 
 
 class Result(typing.NamedTuple):
-    depth: int      # how far the line is indented
+    depth: int      # the indentation of the line
     verdict: str    # pass, FAIL or skip
     name: str
-    reason: str     # of a skip
+    reason: str     # why the test was skipped
 
 
 def parse(line):
-    """Returns the result in a line of output, None if the line has no result."""
+    """Returns the result in a line of KTAP, or None if the line has no result."""
     found = LINE.match(line)
     if not found:
         return None
@@ -24,7 +24,7 @@ def parse(line):
 
 
 def leaves(text):
-    """Yields the results without nested results, in order."""
+    """Yields results in order, except those that have nested results."""
     below = 0
     for result in filter(None, map(parse, text.splitlines())):
         if result.depth >= below:
@@ -33,14 +33,14 @@ def leaves(text):
 
 
 class Writer:
-    """Prints results as they come."""
+    """Prints test results as KTAP."""
 
     def __init__(self):
         self.number = 0
         self.failed = 0
 
     def say(self, verdict, name):
-        """verdict: pass, FAIL, or why the test cannot be made."""
+        """Print a result; verdict is pass, FAIL, or the reason why the test is skipped."""
         self.number += 1
         skipped = "" if verdict in ("pass", "FAIL") else f" # SKIP {verdict}"
         self.failed += verdict == "FAIL"
@@ -50,6 +50,6 @@ class Writer:
         self.say("pass" if passed else "FAIL", name)
 
     def end(self):
-        """Returns the exit status."""
+        """Print the number of results; returns the exit status for the test program."""
         print(f"1..{self.number}")
         return 1 if self.failed else 0

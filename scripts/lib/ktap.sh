@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# KTAP for tests written in shell: sourced, never run.
+# Functions for tests in shell that print KTAP: sourced, never run.
 # shellcheck shell=bash disable=SC2034
 
 set -uo pipefail
@@ -10,8 +10,8 @@ trap 'rm -rf "$work"' EXIT
 ktap_n=0
 ktap_failed=0
 
-# check NAME COMMAND...: one test, passed if the command succeeds; otherwise
-# the command's output is shown.
+# check NAME COMMAND...: a test that passes if the command succeeds.  If the command
+# fails, its output is shown.
 check() {
 	local name=$1
 	shift
@@ -30,7 +30,7 @@ skip() {
 	echo "ok $ktap_n - $1 # SKIP $2"
 }
 
-# status WANTED COMMAND...: the command ends with just this exit status
+# status WANTED COMMAND...: succeed if the command ends with this exit status
 status() {
 	local wanted=$1 got=0
 	shift
@@ -38,8 +38,7 @@ status() {
 	[ "$got" = "$wanted" ] || { echo "exit status $got instead of $wanted"; return 1; }
 }
 
-# says WORDS COMMAND...: the command fails, and its only line on standard
-# error has the words
+# says WORDS COMMAND...: succeed if the command fails with these words on standard error
 says() {
 	local words=$1 got=0
 	shift

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""An emulator with a guest in it, from power-on to the end: what scripts/boot runs."""
+"""For scripts/boot: start an emulator with a guest, follow the guest's output, and judge how it ended."""
 
 import os
 import re
@@ -15,12 +15,12 @@ import guest
 # The files that a run leaves: the console, the PMU statistics, and the emulator's messages
 KEPT = ("console.log", "pmu.json", "emulator.log")
 
-# Seconds in which the guest has to power off, or to answer when it is asked for a sign of life
+# Seconds that the guest has to power off, or to give a sign of life when the host asks for one
 GRACE = 15
 
-# Messages of a kernel that is in trouble.
-# A warning of the kernel starts its line; "Spectre V2 : WARNING: ..." is a note on
-# a mitigation.  "general protection fault ip:..." is about a program.
+# Messages of a kernel that is in trouble.  "WARNING:" counts only at the start of a
+# line: "Spectre V2 : WARNING: ..." is a note on a mitigation.  "general protection
+# fault ip:..." is about a program, not about the kernel.
 TROUBLE = re.compile(
     rb"^.*(?:\bOops\b|Kernel panic|\bBUG: |BUG at |INFO: .*(?:detected|stall|hung|blocked)"
     rb"|(?:^|\] ?)WARNING: (?!nvram )"
@@ -30,18 +30,18 @@ TROUBLE = re.compile(
 
 
 class Guest:
-    """The emulator and the three ports through which the guest speaks."""
+    """A running emulator, and the three ports for the guest's output and control messages."""
 
     def __init__(self, args, folder):
         self.console, self.stats, self.words = (os.path.join(folder, name) for name in KEPT)
         initrd = os.path.join(folder, "initramfs.cpio")
         command = guest.emulator_command(args, initrd)
-        # in deterministic mode nothing may come from outside, at a time of its own
+        # in deterministic mode, the host may send nothing: its messages would come at random times
         self.listening = "-icount" not in command
         guest.initramfs(args.arch, initrd, args.add, args.command, self.listening)
         if self.has_statistics(command[0]):
             command += ["-object", f"pmu-stats,id=pmu-stats,path={self.stats.replace(',', ',,')}"]
-        # without ioeventfd the CPU's own thread serves the ports, which deterministic mode needs
+        # deterministic mode needs ioeventfd=off, with which the CPU's own thread serves the ports
         ports = "virtio-serial-pci" + (",ioeventfd=off" if "-icount" in command else "")
         command += ["-chardev", f"file,id=console,path={self.console.replace(',', ',,')}",
                     "-serial", "chardev:console", "-device", ports]
@@ -67,7 +67,7 @@ class Guest:
         return b"pmu-stats" in out.stdout
 
     def stop(self):
-        """End the emulator, by SIGTERM first: it then writes its statistics."""
+        """End the emulator: first by SIGTERM, on which it writes its statistics, then by SIGKILL."""
         for how in (signal.SIGTERM, signal.SIGKILL):
             if self.process.poll() is None:
                 self.process.send_signal(how)
@@ -77,7 +77,7 @@ class Guest:
                     pass
 
     def trouble(self):
-        """Returns the first line of the console that tells of trouble in the kernel, else None."""
+        """Returns the console's first line that shows trouble in the kernel, or None."""
         try:
             with open(self.console, "rb") as f:
                 found = TROUBLE.search(f.read())
@@ -87,12 +87,12 @@ class Guest:
 
 
 class Run:
-    """One guest from power-on to its end.
+    """A guest's run, from power-on to its end.
 
     A command's last output may still be in the guest when the command has ended.
-    So the guest tells how many bytes there are in all, and powers off when it is
-    told that they have arrived.  A guest in deterministic mode powers off at once,
-    and what is missing then is an error.
+    So the guest reports how many bytes of output there are, and powers off when
+    the host says that all bytes have arrived.  A guest in deterministic mode
+    powers off at once; missing bytes are then an error.
     """
 
     def __init__(self, machine, timeout):
@@ -107,14 +107,14 @@ class Run:
         self.announced = {}
 
     def hear(self, data):
-        """Take a message of the guest from the control port."""
+        """Handle data that the guest has sent by the control port."""
         self.said += data
         while b"\n" in self.said:
             line, self.said = self.said.split(b"\n", 1)
             words = line.decode(errors="replace").split()
             if words == ["ready"]:
                 if self.ready:
-                    # a second kernel in the same guest counts its own bytes
+                    # after kexec, a second kernel starts to count bytes of output from 0
                     for name in self.outputs:
                         self.pass_on(name, drain=True)
                     self.arrived = dict.fromkeys(self.outputs, 0)
@@ -127,7 +127,8 @@ class Run:
                 self.deadline = time.monotonic() + GRACE
 
     def pass_on(self, name, drain=False):
-        """Write what has arrived of an output, all of it if told to drain; False at its end."""
+        """Write the bytes that have arrived of an output: one piece, or all with drain.
+        Returns False at the end of the output."""
         while True:
             try:
                 data = self.machine.ports[name].recv(65536, socket.MSG_DONTWAIT)
@@ -136,7 +137,7 @@ class Run:
             began = time.monotonic()
             self.outputs[name].write(data)
             self.outputs[name].flush()
-            # a slow reader takes its own time, not the command's
+            # the time that a slow reader takes does not count as the command's time
             self.deadline += time.monotonic() - began
             self.arrived[name] += len(data)
             if not data or not drain:
@@ -172,7 +173,8 @@ class Run:
         return self.status is not None and all(self.arrived[name] >= self.announced[name] for name in self.outputs)
 
     def time_up(self):
-        """Time is up: ask for a sign of life; False if there is nothing to wait for."""
+        """When time is up, ask the guest for a sign of life.  Returns False if the guest was
+        asked before, or cannot answer."""
         if self.asked or not self.ready or self.status is not None:
             return False
         self.asked = True
@@ -181,7 +183,7 @@ class Run:
         return True
 
     def verdict(self, timeout):
-        """Exit status and, if it is not the command's own, the reason."""
+        """Returns scripts/boot's exit status, and the reason if this is not the command's own status."""
         trouble = self.machine.trouble()
         if trouble:
             return 125, f"the kernel said: {trouble}"
@@ -194,7 +196,7 @@ class Run:
         if self.status is None:
             return 125, "the guest ended before the command did"
         if not self.complete():
-            return 125, f"output was lost: {self.arrived} of {self.announced} bytes arrived"
+            return 125, f"output was lost: {self.arrived} bytes arrived of {self.announced}"
         if self.machine.process.returncode is None:
             return 125, "the guest did not power off"
         return self.status, None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Patch files: mails as `git am` takes them, with the names of the whole files that come in with them."""
+"""Patch files: mails for `git am`, with `Brings:` lines that name the whole files of the patch."""
 import email.header
 import email.utils
 import os
@@ -10,26 +10,26 @@ import project
 from project import TOP, Failure
 
 NEUTRAL = ("linux-ebb-brs", "linux-ebb-brs@localhost")
-EPOCH = "Thu, 01 Jan 2026 00:00:00 +0000"   # a fixed date, so that the same input gives the same commits
+EPOCH = "Thu, 01 Jan 2026 00:00:00 +0000"   # a fixed date for commits, so that the same input gives the same commit
 
 
 class Patch:
-    """One patch file: who wrote what and when, the whole files that it brings, and its hunks."""
+    """One patch file: its author, date and message, the whole files that it brings, and its hunks."""
 
     def __init__(self, path, author, date, subject, body, brings, hunks):
-        self.path = path                            # in the project
-        self.author, self.date = author, date       # (name, address) and a date as in a mail, or None
+        self.path = path                            # the path of the patch file in the project
+        self.author, self.date = author, date       # (name, address), and a date as in a mail; or None
         self.subject, self.body = subject, body
         self.brings, self.hunks = brings, hunks
-        self.files = {}         # once read: {project path: (content, executable)}, the patch file too
+        self.files = {}         # by read_files(): {path: (content, executable)}, with the patch file itself
 
     @property
     def name(self):
-        """The name for messages: the path below patches/BASE/."""
+        """The patch's name in messages: its path below patches/BASE/."""
         return self.path.split("/", 2)[2]
 
     def read_files(self, source):
-        """Read the patch file and the whole files once, so that the commit and the record of its inputs agree."""
+        """Read the patch file and its whole files once, so that the commit and its recorded inputs agree."""
         for path in (self.path, *map(source.whole, self.brings)):
             content = project.read_bytes(path)
             if content is None:
@@ -43,7 +43,7 @@ class Patch:
         return f"{self.subject}\n\n{self.body}\n" if self.body else f"{self.subject}\n"
 
     def written_by(self):
-        """Returns (author, date) of the file's head, else of the first commit of the file in this project."""
+        """Returns (author, date): those in the patch file, or else those of the project's first commit of the file."""
         if self.author and self.date:
             return self.author, self.date
         said = subprocess.run(["git", "-C", TOP, "log", "--follow", "--format=%an%x00%ae%x00%aD", "--", self.path],
@@ -56,7 +56,7 @@ class Patch:
         return sorted(set(re.findall(r"^(?:---|\+\+\+) [ab]/(.+?)\t?$", self.hunks, re.M)))
 
     def hunks_of(self, path):
-        """The hunks for one file."""
+        """Returns the hunks that change one file."""
         return "".join(part for part in re.split(r"^(?=diff --git )", self.hunks, flags=re.M)
                        if re.search(rf"^(?:---|\+\+\+) [ab]/{re.escape(path)}\t?$", part, re.M))
 
@@ -74,7 +74,7 @@ class Patch:
         return "".join(parts)
 
     def same_as(self, other, exactly=False):
-        """Whether both say the same; line numbers and blob names do not count."""
+        """Whether two patches are the same; unless exactly, line numbers and blob names may differ."""
         compare = (lambda hunks: hunks) if exactly else comparable
         return ((self.author, self.date, self.subject, self.body, sorted(self.brings), compare(self.hunks)) ==
                 (other.author, other.date, other.subject, other.body, sorted(other.brings), compare(other.hunks)))
@@ -86,7 +86,7 @@ def comparable(hunks):
 
 
 def read(path):
-    """The patch file at a path of the project."""
+    """Read the patch file at a path of the project; returns a Patch."""
     data = project.read_bytes(path)
     if data is None:
         raise Failure(f"{os.path.dirname(path)}/series lists {os.path.basename(path)}, which does not exist")
@@ -102,7 +102,7 @@ def parse(path, data):
     subject = re.sub(r"^\[PATCH[^]]*\] *", "", re.sub(r"\n[ \t]", " ", fields["Subject"])).strip()
     start = re.search(r"^diff --git ", rest, re.M)
     notes, hunks = (rest[:start.start()], rest[start.start():]) if start else (rest, "")
-    # the end of a mail as git format-patch writes it
+    # remove the line with git's version, which git format-patch writes at the end of a mail
     hunks = re.sub(r"^-- \n.*\n*\Z", "", hunks, flags=re.M)
     brings = re.findall(r"^Brings: (.+?)\s*$", notes, re.M)
     if not brings and not hunks:
@@ -114,9 +114,9 @@ def parse(path, data):
 
 
 def load(source, chosen=None, unfinished=False):
-    """{topic: [Patch]} in order, with every Brings: line checked against the project's files.
+    """Returns {topic: [Patch]} in order, after checking the Brings: lines against the project's files.
 
-    unfinished: whole files that no patch brings are only warned about.
+    With unfinished, a whole file that no patch brings causes a warning, not a Failure.
     """
     everything = {topic: [read(path) for path in source.series(topic)] for topic in source.topics()}
     for topic in chosen or ():
@@ -139,7 +139,7 @@ def load(source, chosen=None, unfinished=False):
 
 
 def brought_elsewhere(source, topics):
-    """The whole files of topics that only other bases have."""
+    """Returns the whole files that are brought by topics of other bases only."""
     return {path for other in source.other_bases() for topic in other.topics() if topic not in topics
             for name in other.series(topic) for path in read(name).brings}
 
@@ -163,7 +163,7 @@ def check_brings(source, patches):
 
 
 def load_backports(source, series):
-    """Returns {path: [Patch]}: the patches that make whole files of the series fit the base."""
+    """Returns {path: [Patch]}: the patches that adapt whole files of the series to the base."""
     brought = {path for patches in series.values() for patch in patches for path in patch.brings}
     backports = {}
     for patch in map(read, source.backports()):

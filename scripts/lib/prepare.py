@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Build what tests need, by the scripts that build it.
+"""Build kernels, programs and emulators for tests, by calling scripts/build-*.
 
-A test names what it needs below build/ in lines at its head:
+A test names the parts of build/ that it needs in lines at its head:
 
   # Needs: x86 stock/x86 emulators/x86_64 programs/x86
   # Needs with LONG=1: no-brs/x86
@@ -16,7 +16,7 @@ LINE = re.compile(r"^# Needs( with LONG=1)?: (.*)$", re.M)
 
 
 def needs_of(path):
-    """What a test needs, in order."""
+    """Returns the parts of build/ that a test needs, in order."""
     with open(path, encoding="utf-8") as f:
         head = f.read(2000)
     return [word for only_long, words in LINE.findall(head) if not only_long or os.environ.get("LONG")
@@ -24,7 +24,7 @@ def needs_of(path):
 
 
 def command_for(need):
-    """The command that builds a part of build/."""
+    """Returns the command that builds a part of build/: a script and its arguments."""
     first, *rest = need.split("/")
     last = rest[-1] if rest else first
     if first == "emulators":
@@ -41,7 +41,7 @@ def command_for(need):
 
 
 def prepare(needs):
-    """Build each, once; CalledProcessError if one does not build."""
+    """Build each of these parts of build/ once; CalledProcessError if a build fails."""
     for need in dict.fromkeys(needs):
         script, *args = command_for(need)
         subprocess.run([os.path.join(TOP, "scripts", script), *args], check=True)

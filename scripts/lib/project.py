@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The project's side of the series: the two sources, their bases, patches in order, and whole files."""
+"""The files of the project: patches and whole files for the kernel and for QEMU."""
 import glob
 import hashlib
 import os
@@ -22,12 +22,12 @@ class Failure(Exception):
 
 
 def digest(data):
-    """The name that git gives to a file's content."""
+    """Returns the object name that git gives to a file's content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 def read_bytes(path):
-    """A project file's content, None if there is none."""
+    """Returns the content of a file of the project, or None if there is no such file."""
     try:
         with open(os.path.join(TOP, path), "rb") as f:
             return f.read()
@@ -46,7 +46,7 @@ def write_bytes(path, data):
 
 
 def lines_of(path):
-    """The lines of a list, without comments; Failure if there is no such file."""
+    """Returns a list file's lines without comments; Failure if there is no such file."""
     data = read_bytes(path)
     if data is None:
         raise Failure(f"{path} is missing")
@@ -55,27 +55,27 @@ def lines_of(path):
 
 
 class Source:
-    """The kernel or QEMU: where its patches and whole files are kept, and where its tree is made."""
+    """The kernel or QEMU: the folders of its patches, of its whole files and of its tree."""
 
     def __init__(self, name, patches, tree, prefix, dirs, marks):
         self.name, self.patches, self.tree = name, patches, tree
-        self.prefix = prefix        # the folder of the whole files
-        self.dirs = dirs            # what whole files may be in, None for anything
-        self.marks = marks          # what any source of this kind has
+        self.prefix = prefix        # the folder of the project that has the whole files
+        self.dirs = dirs            # the folders in which whole files may be, or None for all folders
+        self.marks = marks          # files by which a source of this kind is recognized
 
     def __str__(self):
         return {"linux": "kernel", "qemu": "QEMU"}[self.name]
 
     def whole(self, path):
-        """The project's path of a whole file."""
+        """Returns the path in the project of a whole file, whose path in the tree is given."""
         return os.path.join(self.prefix, path)
 
     def topics(self):
-        """The topics in order; QEMU's patches are one topic without a name."""
+        """Returns the topics in order; QEMU's patches are a single topic without a name."""
         return lines_of(os.path.join(self.patches, "topics")) if self.name == "linux" else [""]
 
     def other_bases(self):
-        """The same source with the patches of each other base that has topics."""
+        """Returns the Sources of the other bases: the same kernel or QEMU with another folder of patches."""
         lists = glob.glob(os.path.join(glob.escape(os.path.join(TOP, "patches")), self.name + "-*", "topics"))
         names = sorted(os.path.relpath(os.path.dirname(path), TOP) for path in lists)
         return [Source(self.name, name, self.tree, self.prefix, self.dirs, self.marks)
@@ -85,18 +85,18 @@ class Source:
         return os.path.join(self.patches, topic, "series")
 
     def series(self, topic):
-        """The project's paths of a topic's patch files.  A name with a slash is a path of its own:
-        a patch that fits two bases is kept in the folder of one of them."""
+        """Returns the paths of a topic's patch files.  A name with a slash in the series file is
+        a path from the top of the project, for a patch that is kept in another base's folder."""
         folder = os.path.join(self.patches, topic)
         return [line if "/" in line else os.path.join(folder, line) for line in lines_of(self.series_file(topic))]
 
     def backports(self):
-        """The patch files that make whole files fit this base."""
+        """Returns the paths of the patch files that adapt whole files to this base."""
         folder = os.path.join(self.patches, "backport")
         return self.series("backport") if os.path.exists(os.path.join(TOP, folder, "series")) else []
 
     def whole_files(self):
-        """Returns the whole files as paths of the tree: those that git tracks, or all if there is no repository."""
+        """Returns the whole files, as paths in the tree: files that git tracks, or all files without a repository."""
         dirs = [self.whole(d) for d in self.dirs or [""] if os.path.isdir(os.path.join(TOP, self.whole(d)))]
         if not dirs:
             return []
@@ -112,7 +112,7 @@ class Source:
         return [path for path in paths if not path.startswith(NO_PART)]
 
 
-# programs of the guests, which never become part of QEMU
+# folder of programs for guests, which are not part of QEMU
 NO_PART = "tests/guest/"
 LINUX = Source("linux", f"patches/linux-{BASE}", os.path.join(BUILD, "linux"), "", KERNEL_DIRS,
                ("MAINTAINERS", "arch", "include", "kernel", "tools/perf", "scripts"))

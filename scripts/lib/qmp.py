@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A running emulator's monitor (QMP)."""
+"""Talk to the monitor of a running emulator, by QEMU's protocol QMP."""
 
 import json
 import socket
@@ -7,7 +7,7 @@ import time
 
 
 class Monitor:
-    """Give the emulator -qmp unix:PATH,server=on,wait=off."""
+    """A connection to an emulator that was started with -qmp unix:PATH,server=on,wait=off."""
 
     def __init__(self, path, patience=60):
         self.deadline = time.monotonic() + patience
@@ -26,19 +26,19 @@ class Monitor:
         self.ask("qmp_capabilities")
 
     def be_patient(self):
-        """Sleep for a moment between two looks at the emulator; TimeoutError if there were too many."""
+        """Sleep for a moment before asking the emulator again; TimeoutError if it has taken too long."""
         if time.monotonic() > self.deadline:
             raise TimeoutError("the emulator does not answer")
         time.sleep(0.02)
 
     def messages(self):
-        """Yields the emulator's messages."""
+        """Yields the messages that the emulator sends, as dictionaries."""
         for line in self.lines:
             yield json.loads(line)
         raise EOFError("the emulator has gone")
 
     def ask(self, command, **arguments):
-        """Returns the answer to a command."""
+        """Send a command to the emulator; returns the answer."""
         self.socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode())
         for message in self.messages():
             if "error" in message:
@@ -48,14 +48,14 @@ class Monitor:
             self.events.append(message)
 
     def wait_for(self, event):
-        """Wait for an event, and forget it; an event that came before this call counts."""
+        """Wait for an event of the emulator, which may have come before this call, and forget the event."""
         while event not in (message.get("event") for message in self.events):
             self.events.append(next(self.messages()))
         while self.events.pop(0).get("event") != event:
             pass
 
     def migrate(self, uri):
-        """Save the machine, which stops; returns whether that worked."""
+        """Save the state of the machine to uri, which stops the machine; returns whether the save succeeded."""
         self.ask("migrate", uri=uri)
         while True:
             status = self.ask("query-migrate").get("status")

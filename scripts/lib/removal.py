@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Find and change pieces of C source: what one removal rule does to one file's text.
+"""Apply one removal rule to the text of one file.
 
-The operations are described in baseline_rules.py.
+The operations of the rules are described in baseline_rules.py.
 """
 import re
 
-ON_CODE = ('func', 'stmt', 'dedent')        # these must not look into comments
+ON_CODE = ('func', 'stmt', 'dedent')        # operations that ignore brackets and semicolons in comments
 
 
 class Drift(Exception):
@@ -13,13 +13,13 @@ class Drift(Exception):
 
 
 def blank_out(text):
-    """text with comments, strings and characters blanked; the length stays."""
+    """Returns text with comments, strings and character constants replaced by as many spaces."""
     return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'',
                   lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S)
 
 
 def after_bracket(code, opening):
-    """Index after the bracket that closes the one at code[opening]."""
+    """Returns the index after the bracket that closes the bracket at code[opening]."""
     left = code[opening]
     right, depth = {"(": ")", "{": "}", "[": "]"}[left], 0
     for i in range(opening, len(code)):
@@ -30,7 +30,7 @@ def after_bracket(code, opening):
 
 
 def after_statement(code, i):
-    """Index after the statement, declaration or definition that starts at code[i]."""
+    """Returns the index after the statement, declaration or definition that starts at code[i]."""
     while code[i] != ";":
         if code[i] in "([":
             i = after_bracket(code, i)
@@ -47,7 +47,8 @@ def after_statement(code, i):
 
 
 def with_comment_above(text, i):
-    """Start of the line of text[i], or of the comment above it, if only blanks precede."""
+    """Returns where the comment above the line of text[i] starts, or else where the line starts.
+    Returns i if other text precedes text[i] in its line."""
     line = text.rfind("\n", 0, i) + 1
     if text[line:i].strip():
         return i
@@ -56,7 +57,7 @@ def with_comment_above(text, i):
 
 
 def after_endif(text, i):
-    """Index after the #endif of the conditional whose first line ends at text[i]."""
+    """Returns the index after the #endif of the conditional whose first line ends at text[i]."""
     depth = 1
     while depth:
         directive = re.compile(r"^#\s*(if|endif)\w*\b.*\n", re.M).search(text, i)
@@ -71,7 +72,7 @@ def find(operation, argument, text):
     """Returns the (start, end) of each piece of text that an operation matches."""
     code = blank_out(text) if operation in ON_CODE else text
     if operation == "func":
-        # the return type may stand on a line of its own
+        # the return type may be on the line before the function's name
         heads = re.finditer(r"^(?:[A-Za-z_][\w \t*]*\n)?(?:[A-Za-z_][\w \t*]*[ \t*])?%s\(" % argument,
                             code, re.M)
         return [(with_comment_above(text, m.start()), after_statement(code, m.end() - 1)) for m in heads]
@@ -94,7 +95,7 @@ def find(operation, argument, text):
 
 
 def drop(text, start, end):
-    """text without text[start:end], nor the rest of a line left blank, nor a spare blank line."""
+    """Returns text without text[start:end], also without a blank line or blanks that would be left over."""
     if start and text[start - 1] != "\n":
         if text[end:end + 1] == "\n":
             return text[:start].rstrip(" \t") + text[end:]
@@ -126,9 +127,9 @@ def change(operation, text, start, end, replacement):
 
 
 def apply(rule, text):
-    """text with one rule carried out, in its scope; Drift if that is not possible."""
+    """Returns text after one rule was applied, in the rule's scope; Drift if the rule does not match."""
     if rule.scope:
-        # only definitions of several lines: a header may have a stub of the same name in one line
+        # take only definitions of several lines: a header may have a stub of the same name in one line
         bodies = [(a, b) for a, b in find("func", rule.scope, text) if text[:b].endswith("\n}")]
         if len(bodies) != 1:
             raise Drift(f"{len(bodies)} bodies of {rule.scope}, expected 1")
@@ -138,7 +139,7 @@ def apply(rule, text):
 
 
 def apply_once(rule, text):
-    """text with one rule carried out; Drift if it does not match as often as it says."""
+    """Returns text after one rule was applied; Drift if the rule does not match as often as it says."""
     pattern, replacement = rule.argument, ""
     if rule.operation == "sub":
         pattern, replacement = rule.argument.split(" => ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Run programs that print KTAP, and count their results."""
+"""For scripts/test and scripts/check: run programs that print KTAP, and count their results."""
 import fnmatch
 import os
 import subprocess
@@ -12,7 +12,7 @@ from project import BUILD, TOP
 
 
 class Runner:
-    """The programs in one folder; their output is kept in build/NAME/."""
+    """Runs the programs of one folder, and keeps their output in build/NAME/."""
 
     def __init__(self, name, folder):
         self.name = name
@@ -27,13 +27,14 @@ class Runner:
             return "# LONG=1\n" in [f.readline() for _ in range(4)]
 
     def choose(self, patterns, left_out="-"):
-        """The programs that match, or all but the long ones and those that match left_out."""
+        """Returns the names of the programs that match one of the patterns.  Without patterns, returns
+        all programs except those that match left_out and, unless LONG=1, the long ones."""
         names = sorted(n for n in os.listdir(self.folder)
                        if os.access(self.path(n), os.X_OK) and os.path.isfile(self.path(n)))
         if patterns:
             names = [n for n in names if any(fnmatch.fnmatch(n, p) for p in patterns)]
             if not names:
-                print(f"{self.name}: nothing in {os.path.relpath(self.folder, TOP)}/ is called "
+                print(f"{self.name}: no program in {os.path.relpath(self.folder, TOP)}/ is called "
                       f"{' or '.join(patterns)}; see scripts/{self.name} --help", file=sys.stderr)
                 sys.exit(2)
             return names
@@ -59,7 +60,7 @@ class Runner:
         return 0 if passed and not failed else 1
 
     def run(self, name):
-        """Run one program; returns its passed, failed and skipped tests."""
+        """Run one program; returns the numbers of its passed, failed and skipped tests."""
         seen = {"pass": [], "FAIL": [], "skip": []}
         started = time.monotonic()
         print(f"== {name}", flush=True)
@@ -87,16 +88,16 @@ class Runner:
 
     @staticmethod
     def tell(line, seen):
-        """Count the result in a line of output; print failures, skips and tables.
+        """Count the result in a line of a program's output; print failures, skips and tables.
 
-        Only results that are not indented are the test's own.  What a program in a
-        guest said, maybe of the stock kernel, is shown with an indent.
+        Indented results do not count: a test shows the output of programs in a guest,
+        maybe on the stock kernel, with an indent.
         """
         found = ktap.parse(line)
         if found and found.depth:
             return
         if not found:
-            # comments and tables
+            # print comments and tables
             if line.startswith(("# ", "| ")):
                 print("   " + line, flush=True)
             return

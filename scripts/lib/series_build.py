@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Make the commits of the series on top of a base commit, in an index of their own."""
+"""Make the commits of the series on top of a base commit, without a work tree."""
 import hashlib
 import json
 import os
@@ -12,12 +12,12 @@ from gitrepo import Git
 from patch import EPOCH, NEUTRAL
 from project import Failure
 
-TRAILER = "Series"          # in the tree only: topic, file and key of what a commit was made from
+TRAILER = "Series"          # a trailer of commits in the trees: the topic, the patch file and the key of the commit
 REMOVAL = "removal"
 
 
 class Step:
-    """The making of one commit: the removal of a topic's stock code, or a patch."""
+    """A step that makes one commit: the removal of a topic's stock code, or a patch."""
 
     def __init__(self, topic, patch=None, backports=None):
         self.topic, self.patch = topic, patch
@@ -33,7 +33,7 @@ class Step:
         return f"{text}\n{TRAILER}: {self.topic or '-'} {file} {self.key}\n"
 
     def written_by(self, committer=None):
-        """(author, date); whoever commits has run the removal."""
+        """Returns (author, date); the author of a removal is the committer."""
         return self.patch.written_by() if self.patch else committer or (NEUTRAL, EPOCH)
 
     def set_key(self, before):
@@ -53,7 +53,7 @@ class Step:
 def removal_message(topic):
     data = project.read_bytes(f"scripts/baseline.d/{topic}.commit")
     if data is None:
-        raise Failure(f"scripts/baseline.d/{topic}.commit is missing: it says why the stock code goes")
+        raise Failure(f"scripts/baseline.d/{topic}.commit is missing: it has the message of the removal's commit")
     return data.decode()
 
 
@@ -67,16 +67,16 @@ def steps_of(series, backports=None):
 
 
 class Builder:
-    """git_dir: the repository that gets the objects; base_dir: a folder with the base's source;
-    committer: who commits, ((name, address), date), or None: the author of each."""
+    """Makes the commits of a series in the repository git_dir.  base_dir is a folder with the base's
+    source; committer is ((name, address), date), or None if each commit's author is the committer."""
 
     def __init__(self, source, git_dir, base, base_dir, committer=None, trailer=False):
         self.source, self.git_dir, self.base, self.base_dir = source, git_dir, base, base_dir
         self.committer, self.trailer = committer, trailer
 
     def build(self, series, backports=None, known=None):
-        """The commits of all steps.  known: the last commit that an earlier run made; the
-        start of its series is reused."""
+        """Make the commits of all steps; returns their names.  known is the last commit of an earlier
+        run, whose commits are used again as far as their inputs have not changed."""
         steps, done, key = steps_of(series, backports), [], self.base
         for step in steps:
             key = step.set_key(key)
@@ -130,11 +130,11 @@ class Builder:
         plan = baseline_rules.Plan(baseline_rules.rules_of(topic), read,
                                    lambda path: bool(git.text("ls-files", "--", path)))
         if plan.nothing_there():
-            raise Failure(f"the kernel has no stock {topic} code: it was taken out before")
+            raise Failure(f"the kernel has no stock {topic} code: it was removed before")
         plan.check_gone(self.base_dir)
         if plan.problems:
             more = f" (and {len(plan.problems) - 1} more)" if len(plan.problems) > 1 else ""
-            raise Failure(f"the kernel has drifted from the baseline's rules: {plan.problems[0]}{more}")
+            raise Failure(f"the kernel does not fit the baseline's rules: {plan.problems[0]}{more}")
         lines = []
         for path, text in plan.edits.items():
             mode = git.text("ls-files", "-s", "--", path).split()[0]
@@ -151,8 +151,8 @@ def update_index(git, lines):
 
 
 def apply_hunks(git, patch, path=None, reverse=False):
-    """Change the index by a patch's hunks, or those for one path; Failure names the patch, the file
-    and the hunk."""
+    """Apply a patch's hunks to the index, all hunks or those for one path.  The text of the Failure names
+    the patch, the file and the hunk that does not fit."""
     hunks = patch.hunks_of(path) if path else patch.hunks
     result = git.run("apply", "--cached", "--whitespace=nowarn", *(["--reverse"] if reverse else []), "-",
                      data=hunks.encode(), check=False)
@@ -167,7 +167,7 @@ def apply_hunks(git, patch, path=None, reverse=False):
 
 
 def which_hunk(hunks, path, line):
-    """'hunk N' of the file's part of a patch, by its first line in the old file."""
+    """Returns 'hunk N' for the hunk that starts at a line of a file before the patch."""
     for part in re.split(r"^(?=diff --git )", hunks, flags=re.M):
         if re.search(rf"^\+\+\+ b/{re.escape(path)}$", part, re.M):
             starts = [int(start) for start in re.findall(r"^@@ -(\d+)", part, re.M)]

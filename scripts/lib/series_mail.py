@@ -26,9 +26,9 @@ class Cover:
 
 
 def write_mails(git_dir, folder, topic, before, commits, version, sender):
-    """Write 0000-cover-letter.patch and one mail a commit into an empty folder.
+    """Write 0000-cover-letter.patch and a mail for each commit into an empty folder.
 
-    The sender signs; who else is an author is named in the mail's text.
+    Each mail is signed off by the sender; another author is named in the text of the mail.
     """
     cover = Cover(topic)
     git = Git(git_dir)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Read a tree's commits as what the project keeps: whole files and patch files."""
+"""Convert the commits of a tree to files of the project: whole files and patch files."""
 import os
 import re
 import tempfile
@@ -21,20 +21,20 @@ class Commit:
         self.author = tuple(author)
         tag = re.search(rf"^{TRAILER}: *(\S+) (\S+) \S+$", message, re.M)
         self.topic = ("" if tag[1] == "-" else tag[1]) if tag else None
-        self.path = tag[2] if tag else None      # of its patch file, or REMOVAL
+        self.path = tag[2] if tag else None      # the path of the commit's patch file, or REMOVAL
         message = re.sub(rf"^{TRAILER}: .*(\n|\Z)", "", message, flags=re.M).rstrip("\n")
         self.subject, _, body = message.partition("\n")
         self.body = body.strip("\n")
         listing = git.text("diff-tree", "-r", "--no-renames", "--no-commit-id", "--name-status", "-z", name)
         fields = listing.strip("\0").split("\0")
-        self.changes = dict(zip(fields[1::2], fields[::2]))        # path: A, M, D or T
+        self.changes = dict(zip(fields[1::2], fields[::2]))        # {path: git's status A, M, D or T}
 
     def says_the_same(self, other):
         return all(getattr(self, name) == getattr(other, name) for name in ("author", "date", "subject", "body"))
 
 
 class Tree:
-    """The commits of a tree by topic, divided into changes to the base's files and whole files."""
+    """The commits of a tree by topic."""
 
     def __init__(self, source, git, new_topic):
         self.source, self.git = source, git
@@ -68,22 +68,23 @@ class Tree:
             raise Failure(f"the tree has lost the removal commit of {', '.join(expected)}")
 
     def owner(self, commit):
-        """The topic whose commits so far touch the same files as a new commit, if there is just one."""
+        """Returns the topic whose earlier commits change the same files as a new commit, or None if
+        there is no such topic or more than one."""
         owners = [topic for topic, commits in self.topics.items()
                   if any(commit.changes.keys() & other.changes.keys() for other in commits)]
         return owners[0] if len(owners) == 1 else None
 
     def check_removal(self, commit, made):
         if not made or commit.name != made and self.patch_id(commit.name) != self.patch_id(made):
-            raise Failure(f"the commit '{commit.subject}' was changed: the removal is made by scripts/baseline.d")
+            raise Failure(f"the commit '{commit.subject}' was changed: change the rules in scripts/baseline.d instead")
 
     def patch_id(self, name):
         diff = self.git.run("diff-tree", "-p", "--no-renames", name).stdout
         return self.git.text("patch-id", "--stable", data=diff).split(" ")[0]
 
     def content(self, path, backports):
-        """(content, executable) of a whole file in the newest commit, without what makes it fit
-        the base; None if the file is not there."""
+        """Returns (content, executable) of a whole file in the newest commit, after reverting the
+        backports, which adapt the file to the base; None if the commit does not have the file."""
         entry = self.git.text("ls-tree", "HEAD", "--", path).split()
         if not entry:
             return None
@@ -112,7 +113,7 @@ class Tree:
             self.hunks(made, [path for path in made.changes if path in self.stock]))
 
     def outputs(self, topic, tell):
-        """Returns {path in the project: (content, executable)} for the files of one topic."""
+        """Returns {path in the project: (content, executable)} of the files of one topic."""
         files, patches, brought = {}, [], set()
         backports = {}
         for patch in map(patches_of.read, self.source.backports()):
@@ -140,7 +141,7 @@ class Tree:
             old = patches_of.read(patch.old) if patch.old and project.read_bytes(patch.old) is not None else None
             if old and sorted(old.brings) == sorted(patch.brings):
                 patch.brings = old.brings
-            # git may give the hunks more or less context: a patch that has not changed keeps its text
+            # keep the text of a patch that has not changed: git may write its hunks with other context lines
             same = old and old.author and old.date and (
                 patch.same_as(old) or patch.untouched and patch.brings == old.brings)
             text = project.read_bytes(patch.old) if same else patch.format().encode()
@@ -158,7 +159,7 @@ class Tree:
         for patch in patches:
             patch.old = patch.path
             if patch.path and os.path.dirname(patch.path) != folder:
-                continue        # it stands with another base
+                continue        # the patch is kept in the folder of another base
             if patch.path:
                 digits, _, slug = os.path.basename(patch.path).partition("-")
             else:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a tree made by scripts/tree remembers, as git refs.
+"""The state of a tree that scripts/tree has made, which is kept in git refs.
 
   refs/tags/base       the source as it is shipped
   refs/series/made     the last commit that scripts/tree made
   refs/series/written  the last commit that scripts/refresh wrote back
-  refs/series/inputs   a git tree of the project's files that it was made from
-  refs/series/wanted   only while files are being changed: where the tree is to go
+  refs/series/inputs   a git tree with the project's files from which the tree was made
+  refs/series/wanted   the new last commit; exists only while files of the tree are changed
 """
 import contextlib
 import json
@@ -26,7 +26,7 @@ def git_of(tree):
 
 
 def check_ours(tree):
-    """Failure if the folder is not a tree that scripts/tree made."""
+    """Returns the Git of a tree; Failure if scripts/tree has not made the tree."""
     git = git_of(tree)
     if os.path.exists(git.git_dir):
         take_over(git)
@@ -36,7 +36,7 @@ def check_ours(tree):
 
 
 def take_over(git):
-    """Convert a tree of an older scripts/tree, which kept its state in a file, to refs."""
+    """Write refs for a tree that was made by an older scripts/tree, which kept the state in a file."""
     path = os.path.join(git.git_dir, "series-state.json")
     if os.path.exists(path) and not git.ref(MADE):
         with open(path, encoding="utf-8") as handle:
@@ -47,13 +47,13 @@ def take_over(git):
 
 
 def remove_assembled(tree):
-    """Remove a QEMU source that an older script assembled without git; such a source has no work in it."""
+    """Remove a QEMU source that an older script has made without git, and in which nobody works."""
     if os.path.exists(os.path.join(tree, ".src-ready")) and not os.path.exists(os.path.join(tree, ".git")):
         shutil.rmtree(tree)
 
 
 def inputs_of(source, series, backports):
-    """{path: content} of the project's files that the tree is made from, as they were read for it."""
+    """Returns {path: content} of the project's files from which the tree is made, as they were read."""
     files = {}
     for topic, patches in series.items():
         files[source.series_file(topic)] = read_bytes(source.series_file(topic))
@@ -65,7 +65,7 @@ def inputs_of(source, series, backports):
 
 
 def write_inputs(git, files):
-    """Remember files by refs/series/inputs; digests will do where there is no content."""
+    """Write refs/series/inputs; files is {path: content, or digest if the content is stored already}."""
     with tempfile.TemporaryDirectory(dir=git.git_dir) as scratch:
         index = Git(git.git_dir, index=os.path.join(scratch, "index"))
         known = set(read_inputs(git).values())
@@ -80,7 +80,7 @@ def write_inputs(git, files):
 
 
 def read_inputs(git):
-    """{path: digest} of what the tree was made from."""
+    """Returns {path: digest} of the project's files from which the tree was made."""
     if not git.ref(INPUTS):
         return {}
     listing = git.text("ls-tree", "-r", "-z", INPUTS).strip("\0")
@@ -88,7 +88,7 @@ def read_inputs(git):
 
 
 def in_progress(tree):
-    """The name of an unfinished rebase, merge or the like, None if there is none."""
+    """Returns the name of git's file for an unfinished rebase, merge or similar, or None."""
     return next((name for name in REBASES if os.path.exists(os.path.join(tree, ".git", name))), None)
 
 
@@ -105,17 +105,17 @@ def finish_interrupted(git):
 
 
 def uncommitted(tree):
-    """Returns the first path with changes that are not committed, None if there is none."""
+    """Returns the first path with changes that are not committed, or None."""
     git = git_of(tree)
     status = git.text("status", "--porcelain", "-z").split("\0")[0]
     return status[3:] if status else new_file(git, tree)
 
 
 def new_file(git, tree):
-    """Returns a new file that git status does not show, None if there is none.
+    """Returns a new file that git status does not show, or None.
 
-    Debian's .gitignore ends in a pattern that ignores everything, so look with
-    the rest of it, and leave out what a folder's own .gitignore knows of.
+    Debian's .gitignore has a pattern that ignores all new files.  So this uses the
+    other patterns of that file, and the .gitignore files of the folders below it.
     """
     with tempfile.NamedTemporaryFile("w", encoding="utf-8") as patterns:
         with contextlib.suppress(FileNotFoundError), open(os.path.join(tree, ".gitignore"), encoding="utf-8") as lines:
