@@ -127,8 +127,7 @@ class Run:
                 self.deadline = time.monotonic() + GRACE
 
     def pass_on(self, name, drain=False):
-        """Write the bytes that have arrived of an output: one piece, or all with drain.
-        Returns False at the end of the output."""
+        """Write a piece of an output that has arrived, or with drain all of it; False at the output's end."""
         while True:
             try:
                 data = self.machine.ports[name].recv(65536, socket.MSG_DONTWAIT)
@@ -173,8 +172,7 @@ class Run:
         return self.status is not None and all(self.arrived[name] >= self.announced[name] for name in self.outputs)
 
     def time_up(self):
-        """When time is up, ask the guest for a sign of life.  Returns False if the guest was
-        asked before, or cannot answer."""
+        """When time is up, ask the guest for a sign of life; False if it was asked before, or cannot answer."""
         if self.asked or not self.ready or self.status is not None:
             return False
         self.asked = True
