@@ -31,7 +31,7 @@ static void skip_before_isa207(struct kunit *test)
 		kunit_skip(test, "the processor has no EBB");
 }
 
-/* An event that leads its own group, as perf_event_open() hands it over */
+/* Make an event that leads its own group, as perf_event_open() does */
 static struct perf_event *new_event(struct kunit *test, u64 config)
 {
 	struct perf_event *event = kunit_kzalloc(test, sizeof(*event), GFP_KERNEL);
@@ -46,7 +46,7 @@ static struct perf_event *new_event(struct kunit *test, u64 config)
 	return event;
 }
 
-/* An EBB event that breaks no rule */
+/* Make an EBB event as the leader of a group, which breaks no rule */
 static struct perf_event *new_leader(struct kunit *test)
 {
 	struct perf_event *event = new_event(test, CYCLES_ON_PMC1);
@@ -84,7 +84,7 @@ static struct thread_struct *new_thread(struct kunit *test)
 }
 
 /*
- * Rules
+ * Tests of the rules for opening an event
  */
 
 static void break_pinned(struct perf_event *event)
@@ -242,7 +242,7 @@ static void e18_bhrb_with_ebb_is_granted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ebb_check_event(event, PPMU_EBB), 0);
 }
 
-/* The leader of a group may be a software event, which asks for nothing */
+/* A software event as group leader does not ask for EBB, whatever its config */
 static void e24_software_leader_does_not_ask_for_ebb(struct kunit *test)
 {
 	struct perf_event *leader = new_leader(test);
@@ -266,7 +266,7 @@ static void e25_only_members_need_their_leader(struct kunit *test)
 }
 
 /*
- * Which events share the PMU
+ * Tests of which events may be on the PMU together
  */
 
 static void e4_group_is_alone_on_the_pmu(struct kunit *test)
@@ -289,7 +289,7 @@ static void e4_group_is_alone_on_the_pmu(struct kunit *test)
 }
 
 /*
- * MMCR0 and MMCR3
+ * Tests of the values for MMCR0 and MMCR3
  */
 
 #define USER_ARMED	MMCR0_PMXE
@@ -325,7 +325,7 @@ static void e9_mmcr0_merge(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr0(c->kernel, c->user), c->merged);
 }
 
-/* MMCR0 is the same after its parts have been taken apart and put together */
+/* The user's bits are in the merged MMCR0 as the user has written them */
 static void e9_mmcr0_round_trip(struct kunit *test)
 {
 	const unsigned long bits[] = { MMCR0_FC, MMCR0_PMXE, MMCR0_PMAO };
@@ -343,7 +343,10 @@ static void e9_mmcr0_round_trip(struct kunit *test)
 
 #define MMCR3_FIELD(pmc, value)	((unsigned long)(value) << MMCR3_SHIFT(pmc))
 
-/* A field that the user has written stays, the others follow the event codes */
+/*
+ * A field of MMCR3 that the user has written stays; the other fields follow the
+ * event codes.
+ */
 static void e9_mmcr3_has_what_the_user_wrote(struct kunit *test)
 {
 	unsigned long kernel = MMCR3_FIELD(1, 0x1234) | MMCR3_FIELD(2, 0x7fff);
@@ -354,13 +357,13 @@ static void e9_mmcr3_has_what_the_user_wrote(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, 0, 0), kernel);
 	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, wrote, mask), wrote);
 
-	/* The zero in the field of PMC2 is the user's, that of PMC3 is not. */
+	/* The user has written 0 to the field of PMC2, but not to that of PMC3. */
 	kernel = MMCR3_FIELD(1, 1) | MMCR3_FIELD(2, 2) | MMCR3_FIELD(3, 3) | MMCR3_FIELD(4, 4);
 	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, wrote, mask),
 			MMCR3_FIELD(1, 1) | MMCR3_FIELD(3, 3) | MMCR3_FIELD(4, 0x0ff));
 }
 
-/* The five fields have no bit in common and leave none out */
+/* The five fields of MMCR3 have no bit in common, and together all bits */
 static void e9_mmcr3_fields_are_all_bits(struct kunit *test)
 {
 	unsigned long mask, all = 0;
@@ -376,8 +379,9 @@ static void e9_mmcr3_fields_are_all_bits(struct kunit *test)
 }
 
 /*
- * The PMU of the current thread.  KUnit runs in a kernel thread, which has no
- * EBB state that could be lost.  Nothing else may use the PMU meanwhile.
+ * Tests of the PMU of the current thread.  KUnit runs in a kernel thread, which
+ * has no EBB state that could be lost.  Nothing else may use the PMU during the
+ * tests.
  */
 
 static unsigned long read_counters(void)
@@ -396,7 +400,7 @@ static void write_counters(unsigned long value)
 	mtspr(SPRN_PMC6, value);
 }
 
-/* No counter of the running kernel may be negative when a test is over */
+/* Clear the PMU's registers after a test: no counter may stay negative. */
 static void clear_user_registers(void)
 {
 	write_counters(0);
@@ -432,14 +436,14 @@ static void e27_grant_shows_nothing_of_others(struct kunit *test)
 	clear_user_registers();
 	local_irq_restore(flags);
 
-	/* The PMU driver has written the counter of the event. */
+	/* The event's counter, which the PMU driver has written, is not cleared. */
 	KUNIT_EXPECT_EQ(test, own, 0xdead);
 	KUNIT_EXPECT_EQ(test, counters, 0);
 	KUNIT_EXPECT_EQ(test, mmcr2, 0);
 	KUNIT_EXPECT_EQ(test, sampled, 0);
 }
 
-/* A PMU that was only stopped for a while still has the thread's counters */
+/* The counters keep their values when the PMU is stopped and started again. */
 static void e9_stop_of_the_pmu_leaves_the_counters(struct kunit *test)
 {
 	struct perf_event *leader = opened(test, new_leader(test));
@@ -522,8 +526,10 @@ static void e13_new_group_starts_armed_once(struct kunit *test)
 }
 
 /*
- * The steps from an overflow to an exception.  The PMU was stopped before the
- * last of them, with the thread's MMCR0 and BESCR as in the first columns.
+ * The steps from an overflow to an exception, one of which was the last step
+ * before the PMU was stopped.  Each case has MMCR0 and BESCR of the thread at
+ * that time, whether a counter had overflown, and the MMCR0 and BESCR that
+ * ebb_prepare() has to make of them.
  */
 static const struct step_case {
 	const char	*name;
@@ -584,7 +590,7 @@ static void e21_stopped_pmu_loses_no_exception(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kept, c->bescr_then);
 }
 
-/* BESCR[PMEO] of an earlier group is gone, in the copy that KVM loads too */
+/* A new group clears BESCR[PMEO] of an earlier group, also in the copy for KVM. */
 static void e13_new_group_has_no_exception(struct kunit *test)
 {
 	struct thread_struct *t = &current->thread;
@@ -653,7 +659,7 @@ static void e9_pmu_state_survives_suspend_and_resume(struct kunit *test)
 }
 
 /*
- * The registers of a thread
+ * Tests of the EBB registers of a thread
  */
 
 static void e9_switch_saves_one_thread_and_loads_the_other(struct kunit *test)
@@ -722,7 +728,7 @@ static void e10_new_thread_starts_with_zero(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->tar, ALL_ONES);
 }
 
-/* The cause of the interrupt does not stay in FSCR: a switch would compare it */
+/* FSCR must not keep the interrupt's cause, as a task switch compares FSCR. */
 static void e12_first_use_keeps_no_cause(struct kunit *test)
 {
 	struct thread_struct *t = &current->thread;

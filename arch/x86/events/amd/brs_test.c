@@ -2,13 +2,14 @@
 /*
  * KUnit tests for AMD Family 19h Branch Sampling, part of brs.c
  *
- * They run on a model of the registers, and on any processor.
+ * The tests use modelled registers instead of the processor's, so that they run
+ * on any processor.
  */
 #include <kunit/test.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
-/* The IRET of the entry code, to have an IRET to decode */
+/* The IRET instruction of the entry code, for a test that decodes an IRET */
 extern u8 native_irq_return_iret[];
 
 #define USER_IP		0x401000UL
@@ -70,19 +71,19 @@ static void model_wrmsr(u32 msr, u64 val)
 	}
 }
 
-/* The hardware records a branch, unless the buffer is full */
+/* Record a branch as the hardware does, unless the buffer is full */
 static void model_branch(struct brs_model *m, u64 from, u64 to)
 {
 	if (m->next == BRS_DEPTH)
 		return;
 
-	/* Targets come without the bits above those of a virtual address */
+	/* SAMP_BR_TO has only the bits of a virtual address: no sign extension */
 	m->from[m->next] = from;
 	m->to[m->next] = to & GENMASK_ULL(boot_cpu_data.x86_virt_bits - 1, 0);
 	m->next++;
 }
 
-/* Record @n branches, each of them different */
+/* Record @n branches, all at different addresses */
 static void model_chain(struct brs_model *m, u64 base, int n)
 {
 	int i;
@@ -91,7 +92,7 @@ static void model_chain(struct brs_model *m, u64 base, int n)
 		model_branch(m, base + 0x20 * i, base + 0x20 * i + 0x10);
 }
 
-/* What brs_arm() does, with the old branches of earlier captures left there */
+/* Arm BRS as brs_arm() does: the buffer keeps entries of earlier captures */
 static void model_arm(struct brs_model *m)
 {
 	int i = m->brs.failed < BRS_FALLBACK ? BRS_DEPTH - 1 : 0;
@@ -101,7 +102,7 @@ static void model_arm(struct brs_model *m)
 	m->next = 0;
 }
 
-/* Newest first, like what brs_read() returns: all within @base */
+/* Make a full stack of branches near @base, newest first as brs_read() does */
 static void fill(struct perf_branch_entry *br, u64 base)
 {
 	int i;
@@ -140,7 +141,7 @@ static int brs_test_init(struct kunit *test)
 	return 0;
 }
 
-/* Reading the buffer */
+/* Tests of reading the buffer */
 
 static void b5_stack_is_newest_first(struct kunit *test)
 {
@@ -195,7 +196,7 @@ static void b5_nothing_is_told_of_a_buffer_that_is_not_full(struct kunit *test)
 	struct brs_model *m = test->priv;
 	int n;
 
-	/* What is in the other entries then is of an earlier capture */
+	/* The other entries of the buffer are those of an earlier capture */
 	for (n = BRS_DEPTH; n >= 0; n--) {
 		model_arm(m);
 		model_chain(m, USER_IP, n);
@@ -263,7 +264,7 @@ static void b10_branches_of_an_nmi_are_seen(struct kunit *test)
 	}
 }
 
-/* Privilege and branch type */
+/* Tests of the filters for privilege levels and for types of branches */
 
 struct brs_privilege_case {
 	const char	*name;
@@ -339,7 +340,7 @@ static void b12_types_are_decoded(struct kunit *test)
 
 static void b12_what_cannot_be_decoded_is_no_certain_type(struct kunit *test)
 {
-	/* Data, not code */
+	/* The branch's address is in data, which is not a branch instruction */
 	struct perf_branch_entry br = {
 		.from = (unsigned long)&brs_privilege_cases, .to = KERNEL_IP
 	};
@@ -401,7 +402,7 @@ static void b12_some_privilege_level_has_to_be_asked_for(struct kunit *test)
 						    &sel), -EOPNOTSUPP);
 }
 
-/* Which events there can be */
+/* Tests of the rules for opening an event */
 
 struct brs_attr_case {
 	const char	*name;
@@ -432,7 +433,7 @@ static void b3_period_is_fixed_and_above_the_depth(struct kunit *test)
 	if (!c->ret)
 		perf_idle_put();
 
-	/* PERF_EVENT_IOC_PERIOD */
+	/* PERF_EVENT_IOC_PERIOD calls brs_check_period() */
 	KUNIT_EXPECT_EQ(test, brs_check_period(m->event, c->period), c->ret);
 }
 
@@ -500,9 +501,9 @@ static void b1_only_family_19h_with_the_feature(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, brs_has(c));
 }
 
-/* Periods */
+/* Tests of the period */
 
-/* Counter value after which there are @n events to its overflow */
+/* The number of events from the counter's value to its overflow */
 static u64 model_to_go(struct brs_model *m)
 {
 	return -m->ctr & x86_pmu.cntval_mask;
@@ -515,7 +516,7 @@ static void b6_counter_is_set_to_the_period_less_16(struct kunit *test)
 	} cases[] = {
 		{ 17, 1, 1 }, { 18, 1, 2 }, { 100, 1, 84 }, { 100, 64, 84 },
 		{ 100003, 1, 99987 }, { 1LL << 40, 64, (1LL << 40) - 16 },
-		/* at least the least distance */
+		/* the distance to the overflow is at least min */
 		{ 16, 1, 1 }, { -1000, 1, 1 }, { 70, 64, 64 }, { -1000, 64, 64 },
 	};
 	struct brs_model *m = test->priv;
@@ -543,7 +544,7 @@ static void b6_start_resumes_the_period(struct kunit *test)
 	brs_set_period(m->event);
 	KUNIT_EXPECT_EQ(test, model_to_go(m), 484);
 
-	/* As PERF_EVENT_IOC_PERIOD leaves it */
+	/* PERF_EVENT_IOC_PERIOD sets period_left to 0: a new period begins */
 	local64_set(&hwc->period_left, 0);
 	brs_set_period(m->event);
 	KUNIT_EXPECT_EQ(test, model_to_go(m), 984);
@@ -559,7 +560,7 @@ static void b6_pairs_get_the_upper_half_set(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m->ctr_high, 0xffff);
 }
 
-/* Captures that are given up */
+/* Tests of captures that are given up */
 
 static void b11_sample_stays_due(struct kunit *test)
 {
@@ -571,7 +572,7 @@ static void b11_sample_stays_due(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, model_to_go(m), BRS_NMI_BRANCHES);
 	KUNIT_EXPECT_EQ(test, local64_read(&hwc->period_left), 7);
 
-	/* Would be taken for the start of a period if it stayed 0 */
+	/* If period_left stayed 0, brs_set_period() would begin a new period */
 	local64_set(&hwc->period_left, 0);
 	brs_give_up(&m->brs, m->event);
 	brs_set_period(m->event);
@@ -619,7 +620,7 @@ static void b13_last_close_leaves_the_hooks_for_a_while(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, static_key_enabled(&perf_idle_key));
 }
 
-/* CPUs that come up, with what firmware or a kernel that crashed has left */
+/* A CPU that comes up turns off BRS, which a crashed kernel may have left on */
 static void b15_cpu_starts_with_brs_off(struct kunit *test)
 {
 	struct brs_model *m = test->priv;
@@ -631,28 +632,28 @@ static void b15_cpu_starts_with_brs_off(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m->cfg, BRS_CFG_OFF);
 }
 
-/* Registers of samples */
+/* Tests of the registers in samples */
 
 static void b8_saved_user_registers_are_told(struct kunit *test)
 {
 	struct pt_regs *user = task_pt_regs(current);
 	struct pt_regs regs = { .cs = __KERNEL_CS };
 
-	/* Deeper in the kernel */
+	/* The stack pointer of kernel code that runs after the entry code */
 	regs.sp = (unsigned long)user - 256;
 	KUNIT_EXPECT_TRUE(test, brs_user_regs_saved(&regs, user));
 
-	/* While they are being pushed */
+	/* The entry code is still pushing the user's registers */
 	regs.sp = (unsigned long)&user->orig_ax;
 	KUNIT_EXPECT_FALSE(test, brs_user_regs_saved(&regs, user));
 	regs.sp = (unsigned long)(user + 1);
 	KUNIT_EXPECT_FALSE(test, brs_user_regs_saved(&regs, user));
 
-	/* Before the stack is switched */
+	/* The entry code has not switched to the kernel's stack yet */
 	regs.sp = USER_IP;
 	KUNIT_EXPECT_FALSE(test, brs_user_regs_saved(&regs, user));
 
-	/* On another stack of the kernel, like that of interrupts */
+	/* Kernel code runs on another stack, such as the interrupt stack */
 	regs.sp = (unsigned long)(user + 1) + 65536;
 	KUNIT_EXPECT_TRUE(test, brs_user_regs_saved(&regs, user));
 }
@@ -667,7 +668,7 @@ static void b8_kernel_threads_have_no_user_registers(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, brs_user_regs(&regs), NULL);
 }
 
-/* What there is when the driver is not built */
+/* brs.h of a kernel without the driver, with other names for its functions */
 #undef CONFIG_PERF_EVENTS_AMD_BRS
 #undef _AMD_BRS_H
 #define amd_brs_init		off_init

@@ -157,7 +157,7 @@ TEST(b5_sixteen_deep_in_user_code)
 	}
 	brs_close(&e);
 	TH_LOG("%u samples, %u full", samples, full);
-	/* a timer interrupt's branches are filtered out, which makes a stack short */
+	/* branches of a timer interrupt are filtered out of the stack they are in */
 	EXPECT_GT(samples, 1500);
 	EXPECT_GE(full * 100, samples * 95);
 }

@@ -92,9 +92,9 @@ unsigned long event_on(int pmc)
 {
 	switch (pmc) {
 	case 5:
-		return 0x500fa;		/* run instructions */
+		return 0x500fa;		/* event code of run instructions */
 	case 6:
-		return 0x600f4;		/* run cycles */
+		return 0x600f4;		/* event code of run cycles */
 	default:
 		return EBB_EVENT_PMC(pmc) | INSTRUCTIONS;
 	}
