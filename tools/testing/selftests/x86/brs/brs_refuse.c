@@ -222,7 +222,7 @@ static const struct {
 	{ PERF_SAMPLE_BRANCH_CALL_STACK, -EOPNOTSUPP },
 	{ 1ULL << 19, -EOPNOTSUPP },		/* BRANCH_COUNTERS, since Linux 6.8 */
 	{ 1ULL << 40, -EINVAL },		/* not a PERF_SAMPLE_BRANCH_* bit */
-	{ 0, -EINVAL },				/* no type of branches */
+	{ 0, -EINVAL },				/* asks for no type of branches */
 };
 
 static const __u64 all_levels[] = {

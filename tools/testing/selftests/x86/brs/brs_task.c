@@ -548,7 +548,7 @@ TEST(b16_count_is_read_by_samples_of_the_group)
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
 	fd = brs_try(&member, 0, -1, e.fd);
 	ASSERT_GE(fd, 0);
-	/* mapped without PROT_WRITE, so that the kernel overwrites old records */
+	/* map the ring buffer read-only, so that the kernel overwrites old records */
 	ring = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 	ASSERT_NE(MAP_FAILED, ring);
 

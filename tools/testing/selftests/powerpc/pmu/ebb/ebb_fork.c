@@ -229,7 +229,7 @@ TEST(e10_fork_does_not_copy_mmcr3_sier2_sier3)
 	EXPECT_EQ(states[0].sier3, states[1].sier3);
 }
 
-/* What a process with an EBB event of another process has counted */
+/* Numbers that a process has counted, on which another process has an EBB event */
 struct target {
 	unsigned long ebbs;
 	unsigned long ill;

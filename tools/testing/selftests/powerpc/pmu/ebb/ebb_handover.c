@@ -74,7 +74,7 @@ struct pattern {
 	unsigned long address;	/* the value for EBBHR, EBBRR and TAR */
 	unsigned long bescr;
 	int plain_pmc;		/* a plain event's PMC; 0: sample on PMC1 to PMC4 */
-	unsigned long nops;	/* the plain event's count at the end */
+	unsigned long nops;	/* the count at which the plain event ends */
 };
 
 static const struct pattern patterns[] = {

@@ -25,7 +25,7 @@ TEST(e17_hwcap2_bit_is_there_only_if_ebbs_are)
 	log_pmu(_metadata);
 	catch_ill();
 	if (!ebb_available()) {
-		/* Without the bit in AT_HWCAP2, no EBB event can be opened. */
+		/* Without the EBB bit in AT_HWCAP2, no EBB event can be opened. */
 		fd = ebb_open(event_on(1), 0, -1);
 		EXPECT_LT(fd, 0);
 		return;
@@ -66,7 +66,7 @@ TEST(e17_promise_includes_what_v31_adds)
 	log_pmu(_metadata);
 	catch_ill();
 	if (!ebb_available())
-		return;		/* AT_HWCAP2 does not have the bit of EBB. */
+		return;		/* AT_HWCAP2 does not have the EBB bit. */
 	if (!cpu_is_v31())
 		SKIP(return, "needs ISA v3.1");
 	found = shared_memory(sizeof(*found));
