@@ -34,6 +34,7 @@
 #include <linux/perf_event.h>
 #include <linux/sched.h>
 #include <linux/string.h>
+#include <linux/sysfs.h>
 #include <asm/cputable.h>
 #include <asm/ebb.h>
 #include <asm/ppc-opcode.h>
@@ -360,6 +361,34 @@ unsigned long ebb_saved_count(const struct perf_event *event)
 		return 0;
 	return local64_read(&event->hw.prev_count);
 }
+
+/*
+ * What sysfs says of the bits of an event code, beside what the PMU driver says
+ * of its own: see EVENT_WANTS_EBB, EVENT_WANTS_BHRB and EVENT_IFM_SHIFT.
+ */
+
+PMU_FORMAT_ATTR(ebb,		"config:63");
+PMU_FORMAT_ATTR(bhrb,		"config:62");
+PMU_FORMAT_ATTR(bhrb_filter,	"config:60-61");
+
+static struct attribute *ebb_format_attrs[] = {
+	&format_attr_ebb.attr,
+	&format_attr_bhrb.attr,
+	&format_attr_bhrb_filter.attr,
+	NULL
+};
+
+static umode_t ebb_format_is_visible(struct kobject *kobj, struct attribute *attr, int n)
+{
+	return ebb_pmu ? attr->mode : 0;
+}
+
+/* For the folder that the PMU driver's own format group has made */
+const struct attribute_group ebb_format_group = {
+	.name = "format",
+	.attrs = ebb_format_attrs,
+	.is_visible = ebb_format_is_visible,
+};
 
 /*
  * The PMU

@@ -87,6 +87,8 @@ unsigned long ebb_mmcr3_mask(unsigned long kernel, unsigned long mmcr3);
 unsigned long ebb_merge_mmcr3(unsigned long kernel, unsigned long user,
 			      unsigned long mask);
 
+extern const struct attribute_group ebb_format_group;
+
 void __init ebb_register(struct pmu *pmu, u32 ppmu_flags);
 
 #else /* On 32-bit processors bit 63 has other meanings: there are no EBB events. */

@@ -88,4 +88,55 @@ TEST(e17_promise_includes_what_v31_adds)
 	close(fd);
 }
 
+/* What sysfs says of a part of the event code: where its bits are; false if nothing. */
+static bool read_format(const char *part, char *bits, int size)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/cpu/format/%s", part);
+	f = fopen(path, "r");
+	if (!f)
+		return false;
+	if (!fgets(bits, size, f))
+		bits[0] = '\0';
+	fclose(f);
+	bits[strcspn(bits, "\n")] = '\0';
+	return true;
+}
+
+TEST(e29_format_names_the_bits_of_ebb)
+{
+	static const struct {
+		const char *part;
+		const char *bits;
+	} parts[] = {
+		{ "ebb", "config:63" },
+		{ "bhrb", "config:62" },
+		{ "bhrb_filter", "config:60-61" },
+		{ "pmc", "config:16-19" },
+	};
+	char bits[64];
+	size_t i;
+
+	if (!ebb_available())
+		SKIP(return, "no event based branches on this machine");
+	for (i = 0; i < ARRAY_SIZE(parts); i++) {
+		ASSERT_TRUE(read_format(parts[i].part, bits, sizeof(bits)))
+			TH_LOG("format/ has no %s", parts[i].part);
+		EXPECT_STREQ(parts[i].bits, bits);
+	}
+}
+
+TEST(e29_format_offers_no_ebb_that_is_not_there)
+{
+	char bits[64];
+
+	if (ebb_available())
+		SKIP(return, "event based branches are there");
+	EXPECT_FALSE(read_format("ebb", bits, sizeof(bits)));
+	EXPECT_FALSE(read_format("bhrb", bits, sizeof(bits)));
+	EXPECT_FALSE(read_format("bhrb_filter", bits, sizeof(bits)));
+}
+
 TEST_HARNESS_MAIN
