@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH Linux-syscall-note */
 /*
- * Event based branches (EBB) of the PowerPC PMU, for C programs.
+ * Event based branches (EBB) of the PowerPC PMU, for programs in C and C++.
  *
  * This header and ebb_entry.S are all that a program needs to take EBBs in a
- * C function. Copy both. They work for 64-bit programs of either byte order
- * (ELFv1 and ELFv2) on POWER8 and later. ebb-profile.c shows how to use them;
- * Documentation/arch/powerpc/pmu-ebb.rst explains the kernel's side.
+ * function. Copy both. They work for 64-bit programs of either byte order
+ * (ELFv1 and ELFv2) on POWER8 and later. ebb-example.c shows how to use them,
+ * ebb-threads.cc in C++ and with threads, ebb-bhrb.c how to read the branch
+ * history; Documentation/arch/powerpc/pmu-ebb.rst explains the kernel's side.
  */
 #ifndef EBB_H
 #define EBB_H
@@ -63,6 +64,10 @@
 #include <unistd.h>
 #include <linux/perf_event.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /**
  * struct ebb_regs - the interrupted program, as the handler finds it
  * @gpr: r0 to r12; r1 is the interrupted stack pointer. r13 and the
@@ -104,10 +109,11 @@ static_assert(sizeof(struct ebb_regs) == EBB_REGS_SIZE, "size");
 /*
  * The handler is a signal handler without a signal: it may run between any
  * two instructions. Let it call only what is safe in a signal handler, and
- * keep errno. EBBs are off while it runs. One handler serves all threads.
+ * keep errno. EBBs are off while it runs. Each thread has a handler of its own,
+ * and in a handler thread-local variables are those of the interrupted thread.
  */
 typedef void ebb_handler_t(struct ebb_regs *regs);
-extern ebb_handler_t *ebb_handler;
+extern __thread ebb_handler_t *ebb_handler;
 
 /* Where EBBHR points; not to be called. */
 void ebb_entry(void);
@@ -207,6 +213,31 @@ static inline void ebb_set_period(int pmc, unsigned int period)
 	ebb_write_pmc(pmc, EBB_NEGATIVE - period);
 }
 
+/* Entries of the branch history buffer (BHRB) */
+#define EBB_BHRB_ENTRIES	32
+#define EBB_BHRB_TARGET		2ul	/* not a branch, but where a branch went */
+#define EBB_BHRB_MISPREDICTED	1ul
+
+/*
+ * Read the BHRB, the latest entry first. An entry is the address of a branch
+ * that was taken. Its target, unless the instruction says it, is the entry
+ * before, with EBB_BHRB_TARGET. There is a zero after the last entry if the
+ * buffer is not full. Recording has stopped when the handler is entered, and
+ * goes on with ebb_rearm().
+ */
+static inline void ebb_read_bhrb(unsigned long entries[EBB_BHRB_ENTRIES])
+{
+	asm volatile(".machine push; .machine power8\n"
+		     "	.set .Lentry%=, 0\n"
+		     "	.rept %1\n"
+		     "	mfbhrbe 0, .Lentry%=\n"
+		     "	std 0, 8 * .Lentry%=(%0)\n"
+		     "	.set .Lentry%=, .Lentry%= + 1\n"
+		     "	.endr\n"
+		     "	.machine pop\n"
+		     : : "b" (entries), "i" (EBB_BHRB_ENTRIES) : "r0", "memory");
+}
+
 /*
  * Make ready for the next EBB; the counters count again from here. To be
  * called when every counter that was negative has been given a new value.
@@ -298,6 +329,10 @@ static inline int ebb_start(int fd)
 		errno = EBUSY;
 	return -1;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* __ASSEMBLER__ */
 #endif /* EBB_H */

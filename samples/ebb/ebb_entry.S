@@ -20,7 +20,8 @@
 	.abiversion 2
 #endif
 
-	.bss
+	/* Each thread's own; r13, which leads there, is the same in all code. */
+	.section .tbss, "awT", @nobits
 	.globl	ebb_handler
 	.type	ebb_handler, @object
 	.size	ebb_handler, 8
@@ -83,8 +84,9 @@ ebb_entry:
 	mflr	%r2
 	addis	%r2, %r2, (.TOC. - .Lhere)@ha
 	addi	%r2, %r2, (.TOC. - .Lhere)@l
-	addis	%r12, %r2, ebb_handler@toc@ha
-	ld	%r12, ebb_handler@toc@l(%r12)
+	addis	%r12, %r2, ebb_handler@got@tprel@ha
+	ld	%r12, ebb_handler@got@tprel@l(%r12)
+	ldx	%r12, %r12, ebb_handler@tls
 #if !defined(_CALL_ELF) || _CALL_ELF != 2
 	ld	%r2, 8(%r12)
 	ld	%r12, 0(%r12)

@@ -15,8 +15,13 @@
 #define PPC_FEATURE2_HTM	0x40000000
 #endif
 
+<<<<<<< HEAD
 /* A program can read and clear the BHRB while it has an EBB event on the PMU. */
 static unsigned long bhrb[BHRB_ENTRIES];
+=======
+/* The BHRB: readable and clearable while any EBB event is on the PMU */
+static unsigned long bhrb[EBB_BHRB_ENTRIES];
+>>>>>>> 2f9d607 (samples/ebb: the branches before an event, C++ and threads)
 static unsigned long bhrb_turns;
 static unsigned long bhrb_of_work;
 static unsigned long bhrb_left;
@@ -34,13 +39,13 @@ static void use_bhrb(struct ebb_regs *regs)
 	int i;
 
 	(void)regs;
-	read_bhrb_entries(bhrb);
+	ebb_read_bhrb(bhrb);
 	bhrb_turns++;
 	if ((bhrb[0] & ~3ul) - code_address(work) < 64)
 		bhrb_of_work++;
 	clear_bhrb();
-	read_bhrb_entries(bhrb);
-	for (i = 0; i < BHRB_ENTRIES; i++)
+	ebb_read_bhrb(bhrb);
+	for (i = 0; i < EBB_BHRB_ENTRIES; i++)
 		bhrb_left += !!bhrb[i];
 }
 
@@ -109,11 +114,11 @@ TEST_F(bhrb, e28_buffer_is_read_and_cleared_in_the_program)
 	ASSERT_EQ(0, ebb_start(fd));
 	work(1000);
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
-	read_bhrb_entries(bhrb);
+	ebb_read_bhrb(bhrb);
 	clear_bhrb();
 	EXPECT_EQ(0, tally.ill);
-	read_bhrb_entries(bhrb);
-	EXPECT_EQ(0, bhrb[0] | bhrb[1] | bhrb[BHRB_ENTRIES - 1]);
+	ebb_read_bhrb(bhrb);
+	EXPECT_EQ(0, bhrb[0] | bhrb[1] | bhrb[EBB_BHRB_ENTRIES - 1]);
 	close(fd);
 }
 

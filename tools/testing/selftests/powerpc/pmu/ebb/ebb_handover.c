@@ -111,7 +111,7 @@ static const struct pattern patterns[] = {
 
 /* The values that the new owner has read from the registers and the BHRB */
 struct sight {
-	unsigned long bhrb[BHRB_ENTRIES];
+	unsigned long bhrb[EBB_BHRB_ENTRIES];
 	unsigned long pmc[MAX_PMC + 1];
 	unsigned long mmcr0;
 	unsigned long mmcr1;
@@ -208,7 +208,7 @@ static long enable_and_read_bhrb(int fd, unsigned long *entries)
 		     : : "r6", "r7", "r8", "r9", "r10", "r11", "r12", "ctr",
 		       "xer", "cr0", "memory");
 	error = r3;
-	read_bhrb_entries(entries);
+	ebb_read_bhrb(entries);
 	return error;
 }
 
@@ -309,7 +309,7 @@ static int take_and_look(struct scene *scene)
 	if (leader < 0)
 		return 10;
 	if (scene->kept >= 0)
-		read_bhrb_entries(scene->sight.bhrb);
+		ebb_read_bhrb(scene->sight.bhrb);
 	else if (enable_and_read_bhrb(leader, scene->sight.bhrb))
 		return 11;
 	if (scene->armed)
@@ -332,7 +332,7 @@ static int be_the_owner(struct parent *parent, void *arg)
  */
 static int plant_ebb(const struct pattern *pattern, int *fds)
 {
-	unsigned long entries[BHRB_ENTRIES];
+	unsigned long entries[EBB_BHRB_ENTRIES];
 	struct user_state state;
 	int leader, pmc, tries;
 
@@ -352,8 +352,8 @@ static int plant_ebb(const struct pattern *pattern, int *fds)
 	for (tries = 0; tries < 100; tries++) {
 		ebb_rearm();
 		planted_code_and_freeze(100);
-		read_bhrb_entries(entries);
-		if (is_planted(entries[0]) && is_planted(entries[BHRB_ENTRIES - 1]))
+		ebb_read_bhrb(entries);
+		if (is_planted(entries[0]) && is_planted(entries[EBB_BHRB_ENTRIES - 1]))
 			break;
 	}
 	if (tries == 100)
@@ -736,7 +736,7 @@ static int migrate_and_look(struct parent *parent, void *arg)
 		return 2;
 	if (bind_to(scene->cpu))
 		return 3;
-	read_bhrb_entries(scene->sight.bhrb);
+	ebb_read_bhrb(scene->sight.bhrb);
 	if (scene->armed)
 		count_uninvited(&scene->sight);
 	else
@@ -1002,7 +1002,7 @@ TEST_F(handover, e27_branch_history)
 		ASSERT_EQ(0, play(self->scene, variant->way, pattern, 1u << 1, false));
 		/* Reading the BHRB has not caused SIGILL. */
 		EXPECT_EQ(0, s->ill) TH_LOG("%s", pattern->name);
-		for (i = planted = kernel = 0; i < BHRB_ENTRIES; i++) {
+		for (i = planted = kernel = 0; i < EBB_BHRB_ENTRIES; i++) {
 			planted += is_planted(s->bhrb[i]);
 			kernel += s->bhrb[i] >> 60 == 0xc;
 		}

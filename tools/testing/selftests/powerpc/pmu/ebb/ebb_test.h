@@ -42,8 +42,6 @@
 
 #define MAX_PMC		6
 
-#define BHRB_ENTRIES	32
-
 /**
  * struct tally - numbers of EBBs that tally_handler() has counted in this thread
  * @count: EBBs taken
@@ -103,6 +101,7 @@ unsigned long code_address(void (*fn)(unsigned long));
 bool pmc_writable(void);
 bool group_b_readable(void);
 
+<<<<<<< HEAD
 /* Reads all entries of the BHRB, the latest first, without taking a branch. */
 static inline void read_bhrb_entries(unsigned long *entries)
 {
@@ -118,6 +117,9 @@ static inline void read_bhrb_entries(unsigned long *entries)
 }
 
 /* Runs loops of two instructions, none of which is a load, a store or a call. */
+=======
+/* Two instructions a loop, none of them a load, store or call */
+>>>>>>> 2f9d607 (samples/ebb: the branches before an event, C++ and threads)
 void work(unsigned long loops);
 bool work_until(unsigned long count);
 bool tally_fits(unsigned long loops);
