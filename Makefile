@@ -38,6 +38,11 @@ bench:
 fdo:
 	@$S/fdo
 
+## report: a page of the last tests' results, build/report/index.html
+.PHONY: report
+report:
+	@$S/report
+
 ## kernels: our kernels, build/powerpc/vmlinux and build/x86/bzImage
 .PHONY: kernels
 kernels:
