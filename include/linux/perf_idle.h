@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a PMU has to do around the low power states of a CPU.
+ * Hooks that tell the PMU driver when a CPU enters and leaves a low power state.
  *
- * A header of its own, because the places that put a CPU to sleep are low level
- * ones, which cannot include <linux/perf_event.h>.
+ * The hooks are not in <linux/perf_event.h>, because low level headers such as
+ * <asm/irqflags.h>, which put a CPU to sleep, cannot include that header.
  */
 #ifndef _LINUX_PERF_IDLE_H
 #define _LINUX_PERF_IDLE_H
@@ -17,25 +17,26 @@
 #include <asm/perf_idle.h>
 
 /*
- * Called with @enter set ahead of a low power state and clear behind it, on the
- * CPU in question and where RCU may not be watching: has to be noinstr.
+ * Type of the PMU driver's function. @enter is true before a low power state and
+ * false after it. The function runs on the CPU that enters or leaves the state,
+ * where RCU may not be watching, and so has to be noinstr.
  */
 typedef void (perf_idle_fn_t)(bool enter);
 
 DECLARE_STATIC_KEY_FALSE(perf_idle_key);
 
 /*
- * For arch_perf_idle(), which is to call this in the way that costs the code
- * around a hook least as long as the hook is a NOP.
+ * perf_idle() is called by arch_perf_idle() alone. Each architecture makes the
+ * call in the way that costs the code around a hook least while the hook is a NOP.
  */
 void perf_idle(bool enter);
 
 /**
  * perf_idle_enter - this CPU is about to stop executing instructions
  *
- * Goes ahead of the instruction that starts a low power state, and ahead of what
- * clears CPU buffers for that state.  Called with interrupts disabled.  A NOP
- * unless an event is open that needs it.
+ * Stands before the instruction that starts a low power state, and before the
+ * instructions that clear CPU buffers for that state.  Called with interrupts
+ * disabled.  A NOP unless an event is open that needs the hook.
  */
 static __always_inline void perf_idle_enter(void)
 {
@@ -46,7 +47,7 @@ static __always_inline void perf_idle_enter(void)
 /**
  * perf_idle_exit - this CPU executes instructions again
  *
- * Goes behind a low power state.  Interrupts may be enabled or disabled.
+ * Stands after the end of a low power state.  Interrupts may be enabled or disabled.
  */
 static __always_inline void perf_idle_exit(void)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hooks for PMUs that cannot be left running while their CPU sleeps.
+ * Idle hooks for PMUs that have to be stopped while their CPU is in a low power
+ * state.
  */
 #include <linux/atomic.h>
 #include <linux/cpu.h>
@@ -20,8 +21,8 @@ static atomic_t perf_idle_users;
 static DEFINE_MUTEX(perf_idle_mutex);
 
 /*
- * Called by arch_perf_idle(). Out of line, so that modules which put a CPU to
- * sleep need but one symbol.
+ * Called by arch_perf_idle(). Not inline, so that the symbol of this function is
+ * the only symbol that a module needs which puts a CPU to sleep.
  */
 noinstr void perf_idle(bool enter)
 {
@@ -29,11 +30,12 @@ noinstr void perf_idle(bool enter)
 }
 
 /**
- * perf_idle_register - say what is to be done around low power states
+ * perf_idle_register - set the function that runs around low power states
  * @fn: the function to call
  *
- * There is one such function: no system has two CPU PMUs that need one.  It is
- * called only between perf_idle_get() and perf_idle_put().
+ * There is one function for the whole system: no system has two CPU PMUs that
+ * need a function.  @fn is called only between perf_idle_get() and
+ * perf_idle_put().
  *
  * Context: process context, may sleep.
  */
@@ -62,9 +64,10 @@ static void perf_idle_work_fn(struct work_struct *work)
 static DECLARE_DELAYED_WORK(perf_idle_work, perf_idle_work_fn);
 
 /**
- * perf_idle_get - an event exists that has to know about low power states
+ * perf_idle_get - turn the idle hooks on for an event that needs them
  *
- * Takes effect at once, or shortly after if a CPU is just going on- or offline.
+ * The hooks are on when the function returns; or shortly after, if a CPU is just
+ * going online or offline.
  *
  * Context: process context, may sleep.
  */
@@ -86,9 +89,9 @@ void perf_idle_get(void)
 }
 
 /**
- * perf_idle_put - the opposite of perf_idle_get()
+ * perf_idle_put - undo a call of perf_idle_get() when the event is destroyed
  *
- * Takes effect after a second without another event. Patching the kernel's code
+ * The hooks are turned off after a second without such events. Patching the kernel's code
  * disturbs all CPUs, so opening and closing events in a loop must not cause it.
  *
  * Context: process context, may sleep.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The way to perf_idle() from among instructions that have their operands in
- * registers, see <asm/perf_idle.h>.
+ * perf_idle_thunk() calls perf_idle() and preserves all registers, for callers
+ * such as MWAIT that have their operands in registers, see <asm/perf_idle.h>.
  */
 #include <linux/export.h>
 #include <linux/linkage.h>

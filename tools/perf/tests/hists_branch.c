@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The rows that perf report --sort addr_from,addr_to makes from branch stacks.
+ * Test the rows of perf report --sort addr_from,addr_to for given branch stacks.
  *
  * The threads, files and functions are those of hists_common.c, plus one
- * process that runs the program "perf" loaded elsewhere.
+ * process that runs the program "perf" at another load address.
  */
 #include <string.h>
 #include "util/addr_location.h"
@@ -37,7 +37,7 @@ struct sampled {
 };
 
 static const struct sampled samples[] = {
-	/* one loop of main(), in three processes, one of them loaded elsewhere */
+	/* one loop of main() in three processes, the third at another load address */
 	{ FAKE_PID_PERF1,
 	  { FAKE_IP_PERF_MAIN + 0x20, FAKE_IP_PERF_MAIN + 4 },
 	  { FAKE_IP_PERF_MAIN + 0x20, FAKE_IP_PERF_MAIN + 4 } },
@@ -47,11 +47,11 @@ static const struct sampled samples[] = {
 	{ MOVED_PID,
 	  { MOVED_MAP + FAKE_SYM_OFFSET1 + 0x20, MOVED_MAP + FAKE_SYM_OFFSET1 + 4 },
 	  { MOVED_MAP + FAKE_SYM_OFFSET1 + 0x20, MOVED_MAP + FAKE_SYM_OFFSET1 + 4 } },
-	/* a second loop there; a call of free() */
+	/* a second loop in main(); a call of free() */
 	{ FAKE_PID_PERF1,
 	  { FAKE_IP_PERF_MAIN + 0x22, FAKE_IP_PERF_MAIN + 4 },
 	  { FAKE_IP_PERF_MAIN + 8, FAKE_IP_LIBC_FREE } },
-	/* the same numbers in another program; a branch that lies nowhere */
+	/* the same offsets in another program; a branch outside of all maps */
 	{ FAKE_PID_BASH,
 	  { FAKE_IP_BASH_MAIN + 0x20, FAKE_IP_BASH_MAIN + 4 },
 	  { NO_MAP + 0x10, NO_MAP } },
@@ -96,7 +96,7 @@ static int add_branches(struct machine *machine, struct evsel *evsel)
 	return ret;
 }
 
-/* The two columns of @he as the report shows them, cut or filled to @width. */
+/* Write the two address columns of @he as the report shows them in @width. */
 static void print_row(struct hists *hists, struct hist_entry *he, int width,
 		      char *row, size_t size)
 {
@@ -119,7 +119,7 @@ static void print_row(struct hists *hists, struct hist_entry *he, int width,
 	verbose = saved_verbose;
 }
 
-/* How many branches the fullest row that reads @expected stands for. */
+/* Number of branches in the row with the text @expected (the maximum, if there are several) */
 static unsigned int row_count(struct hists *hists, int width, const char *expected)
 {
 	struct rb_node *nd;
@@ -155,13 +155,13 @@ static int check_rows(struct hists *hists)
 		  hex, NO_MAP + 0x10, hex, NO_MAP);
 	TEST_ASSERT_EQUAL("an address without a function", row_count(hists, 0, nowhere), 1);
 
-	/* too narrow: the offset is kept, the name is cut */
+	/* in a column that is too narrow, the name is cut but not the offset */
 	TEST_ASSERT_EQUAL("narrow columns",
 			  row_count(hists, 11, "[.] ma+0x20|[.] mai+0x4|"), 6);
 	TEST_ASSERT_EQUAL("no room for any name",
 			  row_count(hists, 3, "[.] +0x20|[.] +0x4|"), 6);
 
-	/* the widest entry of each column: the bare address */
+	/* the widest entry of each column is an address without a function */
 	TEST_ASSERT_EQUAL("width", (int)hists__col_len(hists, HISTC_ADDR_FROM), (int)hex + 4);
 	return TEST_OK;
 }
@@ -212,7 +212,7 @@ static int test__hists_branch(struct test_suite *test __maybe_unused,
 
 	hists__collapse_resort(evsel__hists(evsel), NULL);
 
-	/* a verbose report has the bare address beside the name as well */
+	/* a verbose report has the address beside the function, too */
 	verbose = 0;
 	evsel__output_resort(evsel, NULL);
 	verbose = saved_verbose;

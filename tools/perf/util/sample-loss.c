@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a recording has lost: the samples that an event would have had, if the
- * kernel had not throttled it, if other events had not had its counter, or if
- * its period had not been longer than the program.
+ * Warn of samples that are missing from a recording: because the kernel throttled
+ * the event, because other events had the event's counter, or because the
+ * period was longer than the program.
  */
 #include <stdlib.h>
 #include <api/fs/fs.h>
@@ -21,16 +21,16 @@
 #include "util/sample.h"
 #include "util/sample-loss.h"
 
-/* A recording that lost less than this part of its time is as good as whole. */
+/* Do not warn of an event that lost less than this part of its time. */
 #define WORTH_A_WARNING	0.01
 
 struct event_loss {
-	/* what the kernel says at the end; the two times are 0 if not asked for */
+	/* read from the kernel at the end; the times are 0 if read_format lacks them */
 	unsigned long long count;
 	unsigned long long enabled;
 	unsigned long long running;
 	unsigned long long lost;
-	/* what was found in the file */
+	/* summed up from the records of the recording */
 	unsigned long long samples;
 	unsigned long long with_branches;
 	unsigned long long throttles;
@@ -39,7 +39,7 @@ struct event_loss {
 
 struct sample_loss {
 	bool samples_were_read;
-	/* when each throttled event was stopped, by its stream ID */
+	/* time at which the kernel throttled an event, by the event's stream ID */
 	struct hashmap *throttled_since;
 	int nr_events;
 	struct event_loss events[];
@@ -89,20 +89,21 @@ void sample_loss__delete(struct sample_loss *loss)
 	free(loss);
 }
 
-/* The entry of an event; NULL for one that came after the recording began. */
+/* Returns the counts of an event; NULL for an event that was added later. */
 static struct event_loss *event_loss(struct sample_loss *loss, struct evsel *evsel)
 {
 	return evsel && evsel->core.idx < loss->nr_events ? &loss->events[evsel->core.idx] : NULL;
 }
 
 /**
- * sample_loss__read_counts - ask the kernel what the events have counted
- * @loss: where it goes
+ * sample_loss__read_counts - read the counts and times of the events
+ * @loss: the object that keeps the counts
  * @evlist: the events, still open
- * @per_cpu: the events are of CPUs, not of tasks
+ * @per_cpu: the events belong to CPUs, not to tasks
  *
- * The event of a task is opened on each CPU, and each of these is enabled
- * while the task runs anywhere: the longest of the times is the task's.
+ * perf opens the event of a task once for each CPU, and each of these events is
+ * enabled while the task runs on any CPU.  So the longest of the enabled times is
+ * the time of the task.
  */
 void sample_loss__read_counts(struct sample_loss *loss, struct evlist *evlist, bool per_cpu)
 {
@@ -137,10 +138,11 @@ void sample_loss__read_counts(struct sample_loss *loss, struct evlist *evlist, b
 }
 
 /**
- * sample_loss__start_samples - the samples of the recording follow
- * @loss: where they go
+ * sample_loss__start_samples - say that the recording's samples will be read
+ * @loss: the object that counts the samples
  *
- * Without this call, and with no sample, there would be none to miss.
+ * Without this call, sample_loss__warn() does not know whether an event has no
+ * samples or whether nobody has read them, and does not warn of missing samples.
  */
 void sample_loss__start_samples(struct sample_loss *loss)
 {
@@ -160,8 +162,8 @@ void sample_loss__add_sample(struct sample_loss *loss, struct evsel *evsel,
 }
 
 /**
- * sample_loss__add_throttle - an event was stopped, or goes on
- * @loss: where it goes
+ * sample_loss__add_throttle - count a record of throttling
+ * @loss: the object that keeps the throttled times
  * @evlist: the events
  * @record: PERF_RECORD_THROTTLE or PERF_RECORD_UNTHROTTLE
  */
@@ -193,8 +195,8 @@ void sample_loss__add_throttle(struct sample_loss *loss, struct evlist *evlist,
 }
 
 /*
- * What an event has to share its counter with, and what to do about that, for
- * events that do not have the choice of several counters; NULL: nothing to say.
+ * Returns what the user can do about an event that shares its counter with other
+ * events, for events that can use one counter only.  NULL for other events.
  */
 const char * __weak arch_evsel__sharing_hint(struct evsel *evsel __maybe_unused)
 {
@@ -210,7 +212,7 @@ static void warn_of_throttling(struct evsel *evsel, const struct event_loss *eve
 	if (!event->throttles)
 		return;
 	if (event->running) {
-		/* as many as in the other time, which the samples have slowed down */
+		/* assume as many samples a second as in the time without throttling */
 		double nr = (double)event->samples * stopped / (event->running - stopped + 1);
 
 		if (stopped < event->running * WORTH_A_WARNING || nr < 1)
@@ -265,7 +267,7 @@ static void warn_of_no_samples(struct evsel *evsel, const struct event_loss *eve
 				   evsel__name(evsel), event->samples);
 		return;
 	}
-	/* at a frequency, the period changes; the other two have been told */
+	/* with a frequency the period is not known; other warnings cover the rest */
 	if (attr->freq || event->lost || (event->enabled && !event->running))
 		return;
 
@@ -282,8 +284,8 @@ static void warn_of_no_samples(struct evsel *evsel, const struct event_loss *eve
 }
 
 /**
- * sample_loss__warn - tell what is missing, why, and what to change
- * @loss: what was found out
+ * sample_loss__warn - print which samples are missing, why, and what to change
+ * @loss: the counts and times of the recording
  * @evlist: the events
  */
 void sample_loss__warn(struct sample_loss *loss, struct evlist *evlist)

@@ -7,8 +7,9 @@
 void perf_idle_thunk(void);
 
 /*
- * Calls perf_idle(). MWAIT has its operands in registers, which an ordinary call
- * would have saved and restored even while it is a NOP. The thunk keeps them all.
+ * Calls perf_idle() through a thunk that preserves all registers. MWAIT has its
+ * operands in registers: around an ordinary C call the compiler would save and
+ * restore them even while a NOP stands in the place of the call.
  */
 static __always_inline void arch_perf_idle(bool enter)
 {

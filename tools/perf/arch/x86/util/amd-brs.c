@@ -2,7 +2,7 @@
 /*
  * AMD Branch Sampling (BRS): branch stacks on Zen3.
  *
- * See Documentation/admin-guide/perf/amd-brs.rst for what it can do.
+ * Documentation/admin-guide/perf/amd-brs.rst describes BRS and its limits.
  */
 #include <limits.h>
 #include <string.h>
@@ -28,19 +28,19 @@
 #define BRS_DEPTH		16
 
 /*
- * A prime, so that no loop keeps in step with it.  At the 10^9 taken branches
- * a second of a busy CPU it makes about as many samples as perf's usual
- * frequency of 4000 Hz.
+ * The default period is a prime number, so that it is no multiple of the branches
+ * of a loop.  On a busy CPU with 10^9 taken branches a second, this period gives
+ * about as many samples as perf's default frequency of 4000 Hz.
  */
 #define BRS_DEFAULT_PERIOD	250007
 
-/* CPUID Fn8000_0008_EBX: BRS; Fn8000_0022_EAX: LBRv2 */
+/* CPUID bits: Fn8000_0008_EBX has BRS, Fn8000_0022_EAX has LBRv2 */
 #define CPUID_FEATURES		0x80000008
 #define CPUID_FEATURES_BRS	BIT(31)
 #define CPUID_PERFMON		0x80000022
 #define CPUID_PERFMON_LBR_V2	BIT(1)
 
-/* Whether the kernel has the event that only its BRS driver brings. */
+/* Whether the kernel has the event branch-brs, which only the BRS driver adds. */
 bool amd_brs__usable(void)
 {
 	struct perf_pmu *pmu = x86__is_amd_cpu() ? perf_pmus__find("cpu") : NULL;
@@ -76,10 +76,10 @@ static bool cpu_has_lbr_v2(void)
 
 /**
  * amd_brs__missing_strerror - say why there is no BRS on this machine
- * @msg: where the message goes
- * @size: its room
+ * @msg: buffer for the message
+ * @size: size of the buffer in bytes
  *
- * Returns the length of the message, 0 if BRS is there.
+ * Returns the length of the message, 0 if the machine and the kernel have BRS.
  */
 int amd_brs__missing_strerror(char *msg, size_t size)
 {
@@ -108,8 +108,9 @@ char *arch_parse_events__missing_event(const char *name)
 }
 
 /*
- * cycles, the usual event, is sampled at a frequency, which BRS cannot do.  An
- * -F of the user's is left to fail, and explained then.
+ * perf's default event, cycles, is sampled at a frequency, which BRS cannot do.
+ * If the user asks for a frequency by -F, the kernel refuses the event, and
+ * amd_brs__open_strerror() explains the refusal.
  */
 const char *arch_record__branch_event(struct record_opts *opts, bool user_only)
 {
@@ -136,8 +137,8 @@ static bool has_branch_stack(const struct evsel *evsel)
  * amd_brs__config - complete the attributes of an event
  * @attr: the attributes
  *
- * All events with branch stacks share one counter: have the kernel say for how
- * long an event had it.
+ * All events with branch stacks share one counter. Ask the kernel for the times
+ * that an event was enabled and had the counter.
  */
 void amd_brs__config(struct perf_event_attr *attr)
 {
@@ -165,7 +166,7 @@ static bool other_member_has_stack(struct evsel *evsel)
 	return false;
 }
 
-/* Whether the kernel takes an event, if it is of this process and disabled. */
+/* Whether perf_event_open() succeeds for a disabled event of this process. */
 static bool kernel_takes(struct perf_event_attr attr)
 {
 	int fd;
@@ -179,7 +180,7 @@ static bool kernel_takes(struct perf_event_attr attr)
 	return true;
 }
 
-/* The attributes of a user event of the core PMU that samples, and no more. */
+/* The least attributes that make a sampling event of the core PMU, user mode only. */
 static struct perf_event_attr plain_event(u32 type, u64 config)
 {
 	return (struct perf_event_attr) {
@@ -199,7 +200,7 @@ static bool kernel_records(struct perf_event_attr attr, u64 kind)
 	return kernel_takes(attr);
 }
 
-/* What any kernel with BRS refuses of an event on its own. */
+/* Messages on attributes of a single event that every kernel with BRS refuses. */
 static int refused_by_rule(struct evsel *evsel, char *msg, size_t size)
 {
 	const u64 no_such_filter = PERF_SAMPLE_BRANCH_ABORT_TX | PERF_SAMPLE_BRANCH_IN_TX |
@@ -254,9 +255,9 @@ static int refused_by_rule(struct evsel *evsel, char *msg, size_t size)
 }
 
 /*
- * What some kernels refuse and others do not.  The driver of Linux 5.19 to
- * 6.12 takes one event and no branch types.  Ask the kernel instead of
- * guessing which it is.
+ * Messages on attributes that some kernels refuse and other kernels take.  The BRS
+ * driver of Linux 5.19 to 6.12 takes one event only and no branch types.  Try
+ * these attributes on the running kernel instead of guessing its version.
  */
 static int refused_by_this_kernel(struct evsel *evsel, char *msg, size_t size)
 {
@@ -279,7 +280,7 @@ static int refused_by_this_kernel(struct evsel *evsel, char *msg, size_t size)
 	return 0;
 }
 
-/* What a group makes impossible, as BRS leaves no choice of counters. */
+/* Messages on groups that BRS refuses because it works with counter 0 alone. */
 static int refused_in_group(struct evsel *evsel, char *msg, size_t size)
 {
 	bool other_has_stack = other_member_has_stack(evsel);
@@ -300,12 +301,12 @@ static int refused_in_group(struct evsel *evsel, char *msg, size_t size)
 
 /**
  * amd_brs__open_strerror - say why the kernel refused a branch stack
- * @evsel: the event that it refused with EINVAL or EOPNOTSUPP
- * @msg: where the message goes
- * @size: its room
+ * @evsel: the event that the kernel refused with EINVAL or EOPNOTSUPP
+ * @msg: buffer for the message
+ * @size: size of the buffer in bytes
  *
- * Returns the length of the message, 0 if BRS had no part in it or the reason
- * is not known.
+ * Returns the length of the message, 0 if BRS is not the reason for the refusal
+ * or the reason is not known.
  */
 int amd_brs__open_strerror(struct evsel *evsel, char *msg, size_t size)
 {
