@@ -227,7 +227,7 @@ static void b10_branches_of_an_nmi_are_seen(struct kunit *test)
 	struct {
 		u64	from, to;
 		bool	nmi;
-	} cases[] = {
+	} jumps[] = {
 		{ USER_IP, entry, true },
 		{ KERNEL_IP, entry, true },
 		{ entry + 4, KERNEL_IP, true },
@@ -240,25 +240,25 @@ static void b10_branches_of_an_nmi_are_seen(struct kunit *test)
 	int i, n, after;
 
 	m->brs.user_ip = USER_IP + 1;
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+	for (i = 0; i < ARRAY_SIZE(jumps); i++) {
 		model_arm(m);
 		model_chain(m, KERNEL_IP, 5);
-		model_branch(m, cases[i].from, cases[i].to);
+		model_branch(m, jumps[i].from, jumps[i].to);
 		model_chain(m, KERNEL_IP, BRS_DEPTH);
 		KUNIT_EXPECT_EQ_MSG(test, brs_read(&m->brs, m->br),
-				    cases[i].nmi ? 0 : BRS_DEPTH, "case %d", i);
+				    jumps[i].nmi ? 0 : BRS_DEPTH, "case %d", i);
 	}
 
 	/* In fallback, full or not, there is what came before the NMI */
 	m->brs.failed = BRS_FALLBACK;
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+	for (i = 0; i < ARRAY_SIZE(jumps); i++) {
 		for (after = 3; after <= BRS_DEPTH; after += BRS_DEPTH - 3) {
 			model_arm(m);
 			model_chain(m, KERNEL_IP, 5);
-			model_branch(m, cases[i].from, cases[i].to);
+			model_branch(m, jumps[i].from, jumps[i].to);
 			model_chain(m, KERNEL_IP, after);
 			n = brs_read(&m->brs, m->br);
-			KUNIT_EXPECT_EQ_MSG(test, n, cases[i].nmi ? 5 :
+			KUNIT_EXPECT_EQ_MSG(test, n, jumps[i].nmi ? 5 :
 					    min(6 + after, BRS_DEPTH), "case %d", i);
 		}
 	}
