@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * ebb-bhrb: the way to an event, from the branch history of an EBB.
+ * ebb-bhrb: a program that shows which branches it took before each event.
  *
- * When a counter overflows, the processor's branch history buffer (BHRB) holds
- * the branches that the program has taken before. The handler here keeps the
- * latest of them, and at the end the program prints them as a tree: which
- * branch came last before the event, which came before that one, and how often.
+ * When a counter overflows, the processor's branch history buffer (BHRB) has the
+ * branches that the program took before. The EBB handler stores the BHRB, and at
+ * the end the program prints the branches as a tree: the last branch before the
+ * event, below it the branch before that, and so on, with numbers of events.
  *
- * The program that is looked at calls leaf(), where nearly all of the time goes,
- * three times by way of often() and once by way of rarely(). It is known
- * beforehand what the tree has to say.
+ * The profiled function run() spends nearly all of its time in leaf(), which it
+ * calls three times through often() and once through rarely(). So the right tree
+ * is known beforehand.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -21,20 +21,20 @@
 
 #include "ebb.h"
 
-/* How many branches before an event the tree has */
+/* The number of branches before an event that the tree shows */
 #define DEPTH		4
 #define MAX_NODES	1000
 #define MAX_SAMPLES	20000
-/* Branches of the tree that fewer than one sample in so many took are left out */
+/* The tree leaves out branches that fewer than one in SHOWN samples has. */
 #define SHOWN		50
 
-/* Instructions, which 0x02 counts on PMC1, and a prime number of them */
+/* An event that counts instructions (0x02) on PMC1, and a period that is a prime */
 #define EVENT		(EBB_EVENT_PMC(1) | 0x02)
 #define PERIOD		9973
 
 /*
- * What the handler keeps: addresses only, since it may not call anything that
- * a signal handler may not call.
+ * The addresses that the handler stores for an event. The handler does not look
+ * for their names, as it may call only functions that a signal handler may call.
  */
 struct sample {
 	unsigned long where;
@@ -49,7 +49,7 @@ static void keep_sample(struct ebb_regs *regs)
 	if (nr_samples < MAX_SAMPLES) {
 		struct sample *sample = &samples[nr_samples++];
 
-		/* SIAR is exact where it is valid; EBBRR may be some way after it. */
+		/* SIAR is the exact address if it is valid; EBBRR may be later. */
 		sample->where = regs->nip;
 		if (ebb_mfspr(EBB_SPR_SIER) & EBB_SIER_SIAR_VALID)
 			sample->where = ebb_mfspr(EBB_SPR_SIAR);
@@ -60,7 +60,7 @@ static void keep_sample(struct ebb_regs *regs)
 }
 
 /*
- * The names of addresses: the symbol table of the program itself
+ * Names of addresses, from the symbol table of this program
  */
 
 static const Elf64_Sym *symbols;
@@ -96,7 +96,7 @@ static void read_symbols(void)
 	if (!nr_symbols)
 		errx(1, "this program was stripped of its symbols");
 
-	/* Where the program was loaded, if it can be loaded anywhere */
+	/* A position-independent program is not loaded at its symbols' addresses. */
 	for (i = 0; i < (int)nr_symbols; i++) {
 		if (!strcmp(names + symbols[i].st_name, "main"))
 			load_bias = (unsigned long)main - symbols[i].st_value;
@@ -124,21 +124,24 @@ static void print_address(unsigned long address)
 }
 
 /*
- * The branches of a sample, the latest first
+ * Making branches of the BHRB entries of a sample, the latest branch first
  */
 
 struct branch {
 	unsigned long from;
-	unsigned long to;	/* 0: not known */
+	unsigned long to;	/* the branch's target; 0: not known */
 };
 
-/* Where a branch goes whose instruction says so, and zero for another one */
+/*
+ * The target of the branch instruction at @from, or 0 if the target is not in the
+ * instruction but in a register
+ */
 static unsigned long decoded_target(unsigned long from)
 {
 	unsigned int insn;
 	long offset;
 
-	/* The program can read neither the kernel nor what was mapped since. */
+	/* The program cannot read a branch instruction of the kernel. */
 	if ((long)from < 0)
 		return 0;
 	insn = *(const unsigned int *)from;
@@ -177,13 +180,13 @@ static int read_branches(const struct sample *sample, struct branch *branches)
 }
 
 /*
- * The tree: below each branch, those that came before it
+ * The tree: below each branch are the branches that came before it
  */
 
 struct node {
 	struct branch branch;
 	unsigned int count;
-	struct node *before;	/* the first of those that came before */
+	struct node *before;	/* first node of the branches that came before */
 	struct node *sibling;
 };
 
@@ -223,7 +226,7 @@ static void add_sample(struct node *root, const struct sample *sample)
 	}
 }
 
-/* The most frequent ones first */
+/* Sorts nodes by their count, the highest count first */
 static int by_count(const void *a, const void *b)
 {
 	const struct node *const *left = a, *const *right = b;
@@ -257,12 +260,12 @@ static void print_tree(const struct node *parent, int depth, unsigned int all)
 }
 
 /*
- * The program that is looked at
+ * The profiled functions
  */
 
 #define NOINLINE	__attribute__((noinline))
 
-/* Much work without a branch, so that the calls are what the buffer holds */
+/* Works without a branch, so that the BHRB has the calls of this function */
 static NOINLINE unsigned long leaf(unsigned long seed)
 {
 	asm volatile(".rept 500; mulld %0,%0,%0; addi %0,%0,13; .endr" : "+b" (seed));
@@ -292,7 +295,7 @@ static NOINLINE unsigned long run(unsigned long rounds)
 	return seed;
 }
 
-/* The part of the events in leaf() before which this function called it */
+/* The share of events whose last branch was a call of leaf() by @caller */
 static double part_of(const struct node *root, unsigned long (*caller)(unsigned long))
 {
 	unsigned long start = 0, size = 0;
@@ -328,7 +331,7 @@ int main(int argc, char **argv)
 		errx(1, "no event based branches on this machine");
 	read_symbols();
 
-	/* From POWER10 on the buffer is empty unless a filter is asked for: 0 is none. */
+	/* POWER10 fills the BHRB only with EBB_EVENT_BHRB; IFM 0 filters nothing. */
 	fd = ebb_open(EVENT | EBB_EVENT_BHRB | EBB_EVENT_IFM(0), 0, -1);
 	if (fd < 0)
 		err(1, "the event was refused");
@@ -351,6 +354,6 @@ int main(int argc, char **argv)
 	printf("often() led to %.1f%% of the events, rarely() to %.1f%%\n",
 	       100 * part, 100 * part_of(&root, rarely));
 	if (nr_samples < 100 || part < 0.70 || part > 0.80)
-		errx(1, "it should have been 75%% and 25%%");
+		errx(1, "the shares should be 75%% and 25%%, of at least 100 events");
 	return 0;
 }

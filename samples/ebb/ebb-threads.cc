@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * ebb-threads: event based branches in C++, in several threads at once.
+ * ebb-threads: event based branches (EBB) in C++, in several threads.
  *
- * EBBs belong to a thread: it opens an event for itself and names a handler. The
- * two kinds of threads here have different handlers, and count in variables of
- * their own, so that nothing has to be locked.
+ * EBBs belong to a thread: each thread opens its own event and sets its own
+ * handler. The two kinds of threads in this program have different handlers. The
+ * handlers count in thread-local variables, which need no lock.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -16,11 +16,11 @@
 
 #include "ebb.h"
 
-/* 0x02 counts instructions, here on PMC1. */
+/* The code of an event that counts instructions (0x02) on PMC1 */
 static const unsigned long event_code = EBB_EVENT_PMC(1) | 0x02;
 static const unsigned int short_period = 50000, long_period = 200000;
 
-/* What a handler sees of the thread that it has interrupted */
+/* In a handler, these are the variables of the interrupted thread. */
 static thread_local unsigned int period;
 static thread_local unsigned long short_ebbs, long_ebbs;
 
@@ -42,7 +42,7 @@ static void long_handler(ebb_regs *)
 	rearm();
 }
 
-/* EBBs of the current thread for as long as an object of the class lives */
+/* The current thread takes EBBs as long as an object of this class exists. */
 class ebb_session {
 public:
 	ebb_session(ebb_handler_t *handler, unsigned int instructions)
@@ -76,7 +76,7 @@ private:
 	int fd;
 };
 
-/* At least one instruction a round */
+/* Executes at least one instruction in each round */
 static void work(unsigned long rounds)
 {
 	while (rounds--)
@@ -142,6 +142,6 @@ int main(int argc, char **argv)
 			right = false;
 	}
 	if (!right)
-		std::fprintf(stderr, "not each thread had the EBBs of its own handler alone\n");
+		std::fprintf(stderr, "a thread did not get all EBBs, or got EBBs of the other handler\n");
 	return !right;
 }

@@ -12,13 +12,13 @@
 #define EBB_H
 
 /*
- * What ebb_entry keeps below the interrupted stack pointer, from low to high:
- * a minimal frame for the C handler, struct ebb_regs, and the part that the
- * interrupted function may be using without having moved r1: 288 bytes of its
- * own and 224 that the ABI sets aside for system code.
+ * The stack below the interrupted stack pointer, as ebb_entry lays it out, from
+ * low to high addresses: a minimal frame for the C handler, struct ebb_regs, and
+ * the area that the interrupted function may use below its stack pointer (r1):
+ * 288 bytes for the function, and 224 that the ABI reserves for system code.
  */
 #define EBB_RED_ZONE	512
-#define EBB_C_FRAME	112	/* enough for both ABIs */
+#define EBB_C_FRAME	112	/* enough for ELFv1 and ELFv2 */
 
 /* Offsets in struct ebb_regs */
 #define EBB_REG_GPR	0
@@ -32,7 +32,7 @@
 #define EBB_REG_VSR	176
 #define EBB_REGS_SIZE	1008
 
-/* Special purpose registers, by the numbers that user mode uses */
+/* Special purpose registers, by the numbers that programs in user mode use */
 #define EBB_SPR_SIER2	736
 #define EBB_SPR_SIER3	737
 #define EBB_SPR_MMCR3	738
@@ -43,8 +43,8 @@
 #define EBB_SPR_MMCR0	779
 #define EBB_SPR_SIAR	780
 #define EBB_SPR_SDAR	781
-#define EBB_SPR_BESCRS	800	/* ones set bits 63 to 32 of BESCR */
-#define EBB_SPR_BESCRSU	801	/* ones set bits 31 to 0, in bits 63 to 32 */
+#define EBB_SPR_BESCRS	800	/* ones set bits of BESCR */
+#define EBB_SPR_BESCRSU	801	/* ones in bits 31 to 0 set bits 63 to 32 */
 #define EBB_SPR_BESCRR	802	/* ones clear bits of BESCR */
 #define EBB_SPR_BESCRRU	803
 #define EBB_SPR_EBBHR	804
@@ -69,22 +69,22 @@ extern "C" {
 #endif
 
 /**
- * struct ebb_regs - the interrupted program, as the handler finds it
+ * struct ebb_regs - the registers of the interrupted program, for the handler
  * @gpr: r0 to r12; r1 is the interrupted stack pointer. r13 and the
  *	non-volatile r14 to r31 are not here: the compiler keeps them.
- * @nip: where the program goes on (EBBRR). Read only.
+ * @nip: the address at which the program goes on, from EBBRR. Read only.
  * @lr: link register
  * @ctr: count register
  * @xer: fixed-point exception register
  * @cr: condition register
  * @fpscr: floating-point status and control register
- * @pad: keeps what follows on 16-byte boundaries
+ * @pad: keeps the next fields on 16-byte boundaries
  * @vscr: vector status and control register
  * @vsr: vs0 to vs31, of which f0 to f31 are the first halves, and vs32 to
  *	vs51, which are v0 to v19; doublewords as stxvd2x stores them
  *
- * What the handler changes here is what the program goes on with, @nip and
- * r1 excepted.
+ * The program goes on with the values that the handler writes here, except @nip
+ * and r1.
  */
 struct ebb_regs {
 	unsigned long gpr[13];
@@ -107,15 +107,15 @@ static_assert(offsetof(struct ebb_regs, vsr) == EBB_REG_VSR, "vsr");
 static_assert(sizeof(struct ebb_regs) == EBB_REGS_SIZE, "size");
 
 /*
- * The handler is a signal handler without a signal: it may run between any
- * two instructions. Let it call only what is safe in a signal handler, and
- * keep errno. EBBs are off while it runs. Each thread has a handler of its own,
- * and in a handler thread-local variables are those of the interrupted thread.
+ * The handler may run between any two instructions, like a signal handler. It may
+ * call only functions that are safe in a signal handler, and has to keep errno.
+ * EBBs are off while the handler runs. Each thread sets its own handler; in the
+ * handler, thread-local variables are those of the interrupted thread.
  */
 typedef void ebb_handler_t(struct ebb_regs *regs);
 extern __thread ebb_handler_t *ebb_handler;
 
-/* Where EBBHR points; not to be called. */
+/* The code to which an EBB branches, whose address is in EBBHR. Do not call it. */
 void ebb_entry(void);
 
 #define ebb_mfspr(spr)						\
@@ -133,33 +133,33 @@ void ebb_entry(void);
 })
 
 /* BESCR */
-#define EBB_BESCR_GE	0x8000000000000000ul	/* EBBs may happen */
-#define EBB_BESCR_PME	0x100000000ul	/* for PMU exceptions */
-#define EBB_BESCR_PMEO	0x1ul	/* a PMU exception happened */
+#define EBB_BESCR_GE	0x8000000000000000ul	/* EBBs are enabled */
+#define EBB_BESCR_PME	0x100000000ul	/* EBBs by PMU exceptions are enabled */
+#define EBB_BESCR_PMEO	0x1ul	/* a PMU exception has occurred */
 
-/* MMCR0: the bits that user mode may read and write */
+/* The bits of MMCR0 that user mode may read and write */
 #define EBB_MMCR0_FC	0x80000000ul	/* freeze all counters */
-#define EBB_MMCR0_PMAE	0x4000000ul	/* a negative counter is an exception */
-#define EBB_MMCR0_PMAO	0x80ul	/* an exception happened */
+#define EBB_MMCR0_PMAE	0x4000000ul	/* a negative counter makes an alert */
+#define EBB_MMCR0_PMAO	0x80ul	/* an alert has occurred */
 #define EBB_MMCR0_USER	(EBB_MMCR0_FC | EBB_MMCR0_PMAE | EBB_MMCR0_PMAO)
 
 /* SIER */
 #define EBB_SIER_SIAR_VALID	0x400000ul
 
-/* Event codes: Linux flags above what the processor's manual gives */
+/* Bits that Linux adds to the event codes of the processor's manual */
 #define EBB_EVENT_EBB		0x8000000000000000ul
 #define EBB_EVENT_BHRB		0x4000000000000000ul
 #define EBB_EVENT_IFM(mode)	((unsigned long)(mode) << 60)
 #define EBB_EVENT_PMC(n)	((unsigned long)(n) << 16)
 
-/* A counter is negative, and raises an exception, from here on. */
+/* A counter with this value or a higher one is negative and makes an exception. */
 #define EBB_NEGATIVE		0x80000000u
 
 #ifndef PPC_FEATURE2_EBB
 #define PPC_FEATURE2_EBB	0x10000000
 #endif
 
-/* Do the processor and the kernel offer EBBs to this program? */
+/* Whether the processor and the kernel offer EBBs to programs */
 static inline int ebb_available(void)
 {
 	return !!(getauxval(AT_HWCAP2) & PPC_FEATURE2_EBB);
@@ -215,15 +215,15 @@ static inline void ebb_set_period(int pmc, unsigned int period)
 
 /* Entries of the branch history buffer (BHRB) */
 #define EBB_BHRB_ENTRIES	32
-#define EBB_BHRB_TARGET		2ul	/* not a branch, but where a branch went */
+#define EBB_BHRB_TARGET		2ul	/* the entry is the target of a branch */
 #define EBB_BHRB_MISPREDICTED	1ul
 
 /*
  * Read the BHRB, the latest entry first. An entry is the address of a branch
- * that was taken. Its target, unless the instruction says it, is the entry
- * before, with EBB_BHRB_TARGET. There is a zero after the last entry if the
- * buffer is not full. Recording has stopped when the handler is entered, and
- * goes on with ebb_rearm().
+ * that was taken. If the branch's target is not in its instruction, the entry
+ * before has the target, with EBB_BHRB_TARGET. If the buffer is not full, there
+ * is a zero after the last entry. Recording stops when the handler is entered,
+ * and goes on with ebb_rearm().
  */
 static inline void ebb_read_bhrb(unsigned long entries[EBB_BHRB_ENTRIES])
 {
@@ -239,30 +239,30 @@ static inline void ebb_read_bhrb(unsigned long entries[EBB_BHRB_ENTRIES])
 }
 
 /*
- * Make ready for the next EBB; the counters count again from here. To be
- * called when every counter that was negative has been given a new value.
+ * Enable the next EBB and let the counters count again. Call this after writing
+ * a new value to every counter that was negative.
  *
  * An exception clears PMAE, sets PMAO and PMEO, clears PME and freezes the
- * counters. PMAO goes first, while everything stands still, so that it cannot
- * set PMEO anew; PMEO next, before the counters run, so that an exception which
- * happens at once is not wiped out.
+ * counters. This clears PMAO first, while the counters are frozen, so that PMAO
+ * cannot set PMEO again. It clears PMEO before the counters run, so that a new
+ * exception is not cleared.
  */
 static inline void ebb_rearm(void)
 {
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
 	ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_PMEO);
-	/* PME first: an alert that finds PME clear might not become an exception later */
+	/* set PME before PMAE: an alert while PME is clear might never make an exception */
 	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_PMAE);
 }
 
-/* Let EBBs happen in this thread, and go to @handler. */
+/* Enable EBBs in this thread; they call @handler. */
 static inline void ebb_enable(ebb_handler_t *handler)
 {
 	unsigned long entry = (unsigned long)ebb_entry;
 
 #if !defined(_CALL_ELF) || _CALL_ELF != 2
-	/* A function pointer points at a descriptor; the code is one further. */
+	/* On ELFv1, a function pointer points to a descriptor with the code's address. */
 	entry = *(const unsigned long *)entry;
 #endif
 	ebb_handler = handler;
@@ -270,13 +270,13 @@ static inline void ebb_enable(ebb_handler_t *handler)
 	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_GE);
 }
 
-/* No more EBBs in this thread; those that come up stay pending. */
+/* Disable EBBs in this thread; a new exception stays pending. */
 static inline void ebb_disable(void)
 {
 	ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_GE);
 }
 
-/* Attributes that the kernel takes for the leader of a group of EBB events */
+/* Set attributes that the kernel accepts for the leader of a group of EBB events. */
 static inline void ebb_attr(struct perf_event_attr *attr, unsigned long code)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -292,9 +292,9 @@ static inline void ebb_attr(struct perf_event_attr *attr, unsigned long code)
 }
 
 /*
- * Open an EBB event on thread @pid (0: this one), as the leader of a group if
- * @group is -1, else in the group of that descriptor. @code has to name a PMC.
- * Returns a descriptor, or -1 with errno set.
+ * Open an EBB event on the thread @pid (0: the current thread), as the leader of a
+ * new group if @group is -1, otherwise in the group of the file descriptor @group.
+ * @code has to name a PMC. Returns a file descriptor, or -1 with errno set.
  */
 static inline int ebb_open(unsigned long code, pid_t pid, int group)
 {
@@ -311,9 +311,9 @@ static inline int ebb_open(unsigned long code, pid_t pid, int group)
 }
 
 /*
- * Enable the group of @fd and make sure that it got the PMU: enabling alone
- * does not say so. Returns 0, or -1 with errno set; EBUSY means that the PMU
- * is taken by another pinned event.
+ * Enable the group of @fd and check that it got the PMU, which a successful ioctl
+ * does not mean. Returns 0, or -1 with errno set; EBUSY means that another pinned
+ * event has the PMU.
  */
 static inline int ebb_start(int fd)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH Linux-syscall-note */
 /*
- * Where an event based branch arrives: keep everything that a C function may
- * change, call the handler, put it back, return.
+ * The code to which an event based branch branches: it saves the registers that a
+ * C function may change, calls the handler, restores the registers and returns.
  *
  * The branch can come between any two instructions, so every register is live.
- * Saved are the registers that the ABI lets a called function change: r0, r2 to
+ * This saves the registers that the ABI lets a called function change: r0, r2 to
  * r12, CR, LR, CTR, XER, FPSCR, VSCR, f0 to f13, v0 to v19, and all of vs0 to
- * vs31, since the second halves of vs14 to vs31 are volatile although f14 to
- * f31 are not. A handler built with -msoft-float -mno-altivec -mno-vsx could do
- * without the vector part, which costs most of the time spent here.
+ * vs31, since the second halves of vs14 to vs31 are volatile although f14 to f31
+ * are not. A handler that is built with -msoft-float -mno-altivec -mno-vsx does
+ * not need the vector registers saved, which takes most of the time here.
  */
 #include "ebb.h"
 
@@ -20,7 +20,7 @@
 	.abiversion 2
 #endif
 
-	/* Each thread's own; r13, which leads there, is the same in all code. */
+	/* A thread-local variable. r13, the thread pointer, is valid in all code. */
 	.section .tbss, "awT", @nobits
 	.globl	ebb_handler
 	.type	ebb_handler, @object
@@ -76,8 +76,9 @@ ebb_entry:
 	stxvd2x	32, 0, %r3
 
 	/*
-	 * r2 may belong to any library, or to a stub on its way to one. This
-	 * form of bcl leaves the processor's stack of return addresses alone.
+	 * r2 may be the TOC pointer of any library or stub, so compute our own.
+	 * This form of bcl does not change the processor's stack of predicted
+	 * return addresses.
 	 */
 	bcl	20, 31, .Lhere
 .Lhere:

@@ -233,7 +233,7 @@ static void b10_branches_of_an_nmi_are_seen(struct kunit *test)
 		{ entry + 4, KERNEL_IP, true },
 		{ KERNEL_IP, (unsigned long)asm_exc_nmi_end - 2, true },
 		{ KERNEL_IP, (unsigned long)asm_exc_nmi_end, false },
-		{ KERNEL_IP, USER_IP + 1, true },	/* where the last NMI returned to */
+		{ KERNEL_IP, USER_IP + 1, true },	/* to brs_cpu.user_ip: from an NMI */
 		{ KERNEL_IP, USER_IP + 2, false },
 		{ USER_IP, USER_IP + 1, false },
 	};
@@ -249,7 +249,7 @@ static void b10_branches_of_an_nmi_are_seen(struct kunit *test)
 				    jumps[i].nmi ? 0 : BRS_DEPTH, "case %d", i);
 	}
 
-	/* In fallback, full or not, there is what came before the NMI */
+	/* In fallback, brs_read() returns the branches before the NMI, of any number */
 	m->brs.failed = BRS_FALLBACK;
 	for (i = 0; i < ARRAY_SIZE(jumps); i++) {
 		for (after = 3; after <= BRS_DEPTH; after += BRS_DEPTH - 3) {

@@ -19,7 +19,7 @@
 /* A program can read and clear the BHRB while it has an EBB event on the PMU. */
 static unsigned long bhrb[BHRB_ENTRIES];
 =======
-/* The BHRB: readable and clearable while any EBB event is on the PMU */
+/* A program can read and clear the BHRB while it has an EBB event on the PMU. */
 static unsigned long bhrb[EBB_BHRB_ENTRIES];
 >>>>>>> 2f9d607 (samples/ebb: the branches before an event, C++ and threads)
 static unsigned long bhrb_turns;

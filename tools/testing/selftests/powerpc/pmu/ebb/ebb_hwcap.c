@@ -88,7 +88,7 @@ TEST(e17_promise_includes_what_v31_adds)
 	close(fd);
 }
 
-/* What sysfs says of a part of the event code: where its bits are; false if nothing. */
+/* Reads from sysfs which bits of the event code are @part; false without such a file */
 static bool read_format(const char *part, char *bits, int size)
 {
 	char path[128];

@@ -118,7 +118,7 @@ static inline void read_bhrb_entries(unsigned long *entries)
 
 /* Runs loops of two instructions, none of which is a load, a store or a call. */
 =======
-/* Two instructions a loop, none of them a load, store or call */
+/* Runs loops of two instructions, none of which is a load, a store or a call. */
 >>>>>>> 2f9d607 (samples/ebb: the branches before an event, C++ and threads)
 void work(unsigned long loops);
 bool work_until(unsigned long count);
