@@ -1,14 +1,15 @@
 /*
- * Counters of what an emulated performance monitor did
+ * Statistics of emulated performance monitors (PMU), the object pmu-stats
  *
  * A test of a guest's PMU driver wants to know what the PMU really did: how
- * many interrupts it raised, how often a register was read.  Trace events
- * tell each single one; "-object pmu-stats,id=ID,path=FILE" writes the sums,
- * CPU by CPU, to a file when QEMU ends:
+ * many interrupts it raised, how often a register was read.  A trace event
+ * tells of each single interrupt or access.
+ * "-object pmu-stats,id=ID,path=FILE" writes the sums, CPU by CPU, to a file
+ * when QEMU ends:
  *
  *     {"cpus": [{"cpu": 0, "pmi_raised": 12, ...}, ...]}
  *
- * Which counters there are is up to the CPU's PMU model.
+ * The PMU model of the CPU decides which counters there are.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -36,13 +37,13 @@ struct PMUStats {
     Notifier exit;
 };
 
-/* The counters of one CPU */
+/* The counters of one CPU, from pmu_stats_register() */
 typedef struct PMUStatsCPU {
-    CPUState *cs;           /* NULL when the CPU is gone */
-    int cpu_index;          /* valid when the CPU is gone */
+    CPUState *cs;           /* NULL when the CPU has been unplugged */
+    int cpu_index;          /* valid when the CPU has been unplugged */
     const char *const *names;
     const uint64_t *values;
-    uint64_t *last_values;  /* as they were when they were last asked for */
+    uint64_t *last_values;  /* copy of values, made by pmu_stats_take() */
     size_t n;
     void (*refresh)(CPUState *cs);
     QTAILQ_ENTRY(PMUStatsCPU) next;
@@ -76,7 +77,10 @@ void pmu_stats_set_refresh(CPUState *cs, void (*refresh)(CPUState *cs))
     }
 }
 
-/* Keep the values of a CPU that does not run, or is the one that runs this. */
+/*
+ * Copy the counters of a CPU to last_values.  The CPU does not run, or this
+ * function is called by the CPU's own thread.
+ */
 static void pmu_stats_take(CPUState *cs, run_on_cpu_data data)
 {
     PMUStatsCPU *c = data.host_ptr;
@@ -106,9 +110,10 @@ bool pmu_stats_want_insns(void)
 }
 
 /*
- * Write the file; later calls do nothing.  While the machine runs, each CPU
- * is asked for its values, so that they belong together.  When QEMU ends,
- * the CPUs do not run, or cannot be asked any more.
+ * Write the output file; later calls do nothing.  While the machine runs, the
+ * counters of a CPU are copied by the CPU's own thread, so that they are
+ * consistent with each other.  When QEMU ends, the CPUs do not run, or their
+ * threads cannot be asked any more, and the counters are copied here.
  */
 static void pmu_stats_write(PMUStats *s, bool at_exit)
 {
@@ -165,7 +170,7 @@ static void pmu_stats_complete(UserCreatable *uc, Error **errp)
         return;
     }
 
-    /* Find out now, not at the end, that the file cannot be written. */
+    /* A file that cannot be written is an error now, not when QEMU ends. */
     if (!g_file_set_contents(s->path, "", 0, &err)) {
         error_setg(errp, "%s", err->message);
         return;

@@ -1,5 +1,5 @@
 /*
- * Counters of what an emulated performance monitor did
+ * Statistics of emulated performance monitors, for the object pmu-stats
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -12,17 +12,17 @@
 #define TYPE_PMU_STATS "pmu-stats"
 
 /**
- * pmu_stats_register: make the counters of one CPU known
+ * pmu_stats_register: make the counters of one CPU known to pmu-stats
  * @cs: the CPU
- * @names: @n names, in the order of @values; they become JSON keys and
+ * @names: @n names, in the order of @values; the names become JSON keys and
  *         must stay valid until QEMU ends
  * @values: @n counters, which the caller goes on incrementing
- * @n: how many
+ * @n: number of counters
  *
  * To be called once, when a CPU with a PMU model is realized.  The counters
  * are plain memory that only the CPU's own thread writes.  They are read by
- * that thread, or when the CPU does not run: when the object is deleted,
- * QEMU ends, or pmu_stats_unregister() is called.
+ * that thread, or when the CPU does not run: when the pmu-stats object is
+ * deleted, QEMU ends, or pmu_stats_unregister() is called.
  *
  * Context: big QEMU lock held.
  */
@@ -30,14 +30,15 @@ void pmu_stats_register(CPUState *cs, const char *const *names,
                         const uint64_t *values, size_t n);
 
 /**
- * pmu_stats_set_refresh: have a CPU's counters brought up to date
- * @cs: a CPU that has been registered
- * @refresh: called before the counters are read for the last time
+ * pmu_stats_set_refresh: have a CPU's counters brought up to date when read
+ * @cs: a CPU that pmu_stats_register() has been called for
+ * @refresh: a function that brings the counters of @cs up to date
  *
- * For a model that does not keep all its counters current.
- *
- * Context: big QEMU lock held; so when @refresh is called, by the CPU's own
+ * For a PMU model that does not keep all its counters current.  @refresh is
+ * called each time before the counters of @cs are read, by the CPU's own
  * thread or while the CPU does not run.
+ *
+ * Context: big QEMU lock held, also when @refresh is called.
  */
 void pmu_stats_set_refresh(CPUState *cs, void (*refresh)(CPUState *cs));
 
@@ -45,8 +46,8 @@ void pmu_stats_set_refresh(CPUState *cs, void (*refresh)(CPUState *cs));
  * pmu_stats_unregister: keep the last values of a CPU that goes away
  * @cs: the CPU
  *
- * To be called when a CPU that was registered is unrealized.  The values of
- * that moment appear in the output.
+ * To be called when a CPU that pmu_stats_register() was called for is
+ * unrealized.  The output of pmu-stats has the values of that moment.
  *
  * Context: big QEMU lock held.
  */
@@ -55,10 +56,11 @@ void pmu_stats_unregister(CPUState *cs);
 /**
  * pmu_stats_want_insns: are executed instructions to be counted?
  *
- * For counters of all that is executed, which are not free: a model may leave
- * them at zero while this is false.  They are asked for by the object's
- * property "insns".  The answer is settled before the first CPU is created,
- * unless an object is added by a monitor command.
+ * To count all executed instructions slows the guest down: a PMU model may
+ * leave these counters at zero while this function returns false.  The user
+ * asks for them by the property "insns" of the pmu-stats object.  The answer
+ * does not change after the first CPU has been created, unless a pmu-stats
+ * object is added or deleted by a monitor command.
  */
 bool pmu_stats_want_insns(void);
 
