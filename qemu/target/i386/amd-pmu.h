@@ -13,9 +13,9 @@
 #define AMD_BRS_DEPTH           16
 
 /*
- * Where an instruction is executed: the counters can be told to count at
- * CPL 0, at other levels or both, and in SVM guests, hosts or both.
- * Bit 0 is set for CPL > 0.
+ * The modes of the CPU that counters can tell apart.  A counter can be told
+ * to count at CPL 0, at CPL > 0 or at both, and in SVM guests, in SVM hosts
+ * or in both.  Bit 0 of a mode's number is set for CPL > 0.
  */
 enum {
     AMD_PMU_MODE_KERNEL,        /* EFER.SVME is clear */
@@ -27,23 +27,25 @@ enum {
     AMD_PMU_MODES
 };
 
-/* What translated code counts */
+/* The kinds of events that translated code counts */
 enum {
     AMD_PMU_INSNS,              /* retired instructions */
     AMD_PMU_TAKEN,              /* taken branches, exceptions, interrupts */
     AMD_PMU_NOT_TAKEN,          /* branches not taken, all conditional */
-    AMD_PMU_TAKEN_COND,         /* conditional branches among those taken */
-    AMD_PMU_MISPREDICTED,       /* taken or not */
+    AMD_PMU_TAKEN_COND,         /* conditional branches that are taken */
+    AMD_PMU_MISPREDICTED,       /* mispredicted branches, taken or not */
     AMD_PMU_KINDS
 };
 
 /*
- * How the last instruction of a translation block ends: a bit for each kind
- * of event that it is, and the length of the comparison before it if both
- * are executed as one.
+ * How translated code leaves a block, the argument @how of gen_pmu_exit()
+ * and helper_pmu_exit(): a bit for each kind of event that the last
+ * instruction is.  From bit AMD_PMU_EXIT_FUSED_SHIFT on there is the length
+ * of the CMP or TEST that a conditional jump is fused with.
  */
 #define AMD_PMU_EXIT(kind)      BIT(kind)
-#define AMD_PMU_EXIT_RESUME     0       /* not yet, or it has been counted */
+/* The last instruction is not complete, or is part of pending already. */
+#define AMD_PMU_EXIT_RESUME     0
 #define AMD_PMU_EXIT_RETIRE     AMD_PMU_EXIT(AMD_PMU_INSNS)
 #define AMD_PMU_EXIT_NOT_TAKEN  (AMD_PMU_EXIT_RETIRE | \
                                  AMD_PMU_EXIT(AMD_PMU_NOT_TAKEN))
@@ -53,7 +55,7 @@ enum {
                                  AMD_PMU_EXIT(AMD_PMU_TAKEN_COND))
 #define AMD_PMU_EXIT_FUSED_SHIFT 8
 
-/* Counters for -object pmu-stats; AMD_PMU_KINDS * AMD_PMU_MODES come first. */
+/* Counters for -object pmu-stats; there, AMDPMUTotals::event comes first. */
 enum {
     AMD_PMU_STAT_HOLD_BEGIN,
     AMD_PMU_STAT_HOLD_END_FULL,
@@ -86,17 +88,17 @@ enum {
 };
 
 /*
- * What has happened since the CPU was created.  It is not affected by reset
- * and not migrated.
+ * Numbers of all that has happened since the CPU was created.  A reset does
+ * not change these numbers, and they are not migrated.
  */
 typedef struct AMDPMUTotals {
     uint64_t event[AMD_PMU_KINDS][AMD_PMU_MODES];
     uint64_t stat[AMD_PMU_STATS];
 } AMDPMUTotals;
 
-/* A branch that is recorded differently from others, or not at all */
+/* Sorts of taken branches, as CPU properties decide which are recorded */
 typedef enum AMDPMUBranch {
-    AMD_PMU_BRANCH_PLAIN = 1,
+    AMD_PMU_BRANCH_PLAIN = 1,   /* all other taken branches */
     AMD_PMU_BRANCH_EVENT,       /* exception, interrupt, IRET */
     AMD_PMU_BRANCH_SMM,         /* SMI, RSM */
 } AMDPMUBranch;
@@ -107,8 +109,9 @@ enum { AMD_BRS_FULL_DEFAULT, AMD_BRS_FULL_MSROFF_15, AMD_BRS_FULL_BRSMEN_1,
        AMD_BRS_FULL_VB_0 };
 
 /*
- * What manuals of the hardware leave open: properties of the CPU.  All zero
- * but @record_vm is the default.  docs/system/i386/amd-pmu.rst describes them.
+ * CPU properties for what the manuals of the hardware leave open.  By default
+ * @record_vm is true and all others are zero.  The properties are described
+ * in docs/system/i386/amd-pmu.rst.
  */
 typedef struct AMDPMUOptions {
     uint32_t start_skid;
@@ -130,7 +133,7 @@ typedef struct AMDPMUOptions {
     bool count_exceptions;
 } AMDPMUOptions;
 
-/* The registers, and what is derived from them; kept by INIT. */
+/* The PMU's registers and the state derived from them.  INIT preserves them. */
 typedef struct AMDPMUState {
     uint64_t ctl[AMD_PMU_COUNTERS];
     /* Value of a counter minus the events in AMDPMUTotals that it counts */
@@ -139,44 +142,49 @@ typedef struct AMDPMUState {
     uint64_t samp_br_from[AMD_BRS_DEPTH];
     uint64_t samp_br_to[AMD_BRS_DEPTH];
 
-    /* An interrupt is held while branches are recorded, since hold_ns. */
+    /* An interrupt is held since guest time hold_ns: branches are recorded. */
     bool hold;
     int64_t hold_ns;
-    /* ... not yet, because NMIs are blocked and x-brs-start=deliverable */
+    /* Recording waits until NMIs are not blocked (x-brs-start=deliverable). */
     bool blocked;
-    /* Branches that come before the first one that is recorded */
+    /* Branches still to be skipped before the first that is recorded */
     uint32_t skid;
-    /* Branches until an interrupt that is late; zero if there is none */
+    /* Branches until a late interrupt is raised; zero if none is late */
     uint32_t late;
     /* State of a generator of pseudo-random numbers; never zero */
     uint64_t random;
-    /* Interrupts of other counters are held as well (x-brs-hold-all). */
+    /* An interrupt of another counter is held as well (x-brs-hold-all). */
     bool others_held;
-    /* Interrupts since the last one that was lost (x-pmu-pmi-lose) */
+    /* Interrupts since the last interrupt that was lost (x-pmu-pmi-lose) */
     uint32_t pmis;
     /*
-     * Number of instructions at which an interrupt is due that is delayed
-     * (x-pmu-pmi-delay); zero if there is none
+     * Value of all_insns() at which a delayed interrupt is to be delivered
+     * (x-pmu-pmi-delay); zero if no interrupt is delayed
      */
     uint64_t due;
+    /* For migration: instructions until the delayed interrupt, or zero */
     uint64_t due_vmstate;
 
     /*
-     * How many events of any kind can happen before a counter that counts
-     * in a mode can have overflowed, when that mode is entered.  Zero if
-     * every branch is to be recorded.
+     * For each mode: the number of instructions, counted from the moment at
+     * which the CPU enters the mode, before the PMU must be looked at again.
+     * No counter can overflow earlier.  Zero if every taken branch has to
+     * be looked at.
      */
     uint64_t budget[AMD_PMU_MODES];
     /* AMDPMUTotals::event[AMD_PMU_INSNS] when the current mode was entered */
     uint64_t start;
-    /* ... and when the PMU must be looked at; zero for all other modes */
+    /*
+     * Value of AMDPMUTotals::event[AMD_PMU_INSNS] from which on the PMU must
+     * be looked at, in the current mode; zero for all other modes
+     */
     uint64_t limit[AMD_PMU_MODES];
     /* Instructions that the running block has retired but not yet counted */
     uint32_t pending;
     /* Linear address of the far transfer being executed */
     uint64_t from;
 
-    /* The vector of an interrupt that the APIC has but the CPU has not */
+    /* Vector of an interrupt that the CPU has not yet taken, or negative */
     int pmi_vector;
 
     /* For migration: the values of the counters */
@@ -184,15 +192,17 @@ typedef struct AMDPMUState {
 } AMDPMUState;
 
 /*
- * Counting works like this.  Blocks translated with HF_PMU_MASK count
- * instructions when they retire, so that an instruction that faults or is
- * executed again is not counted twice.  Within a block this is a store of
- * a constant to AMDPMUState::pending.  On the way out, AMDPMUTotals::event
- * is updated and @limit is looked at; past it, helper_pmu_exit() finds out
- * whether a counter has overflowed and records the branch when it has to.
+ * How counting works: translation blocks with HF_PMU_MASK count instructions
+ * when they retire, so that an instruction that faults or is executed again
+ * is not counted twice.  After each instruction within a block, a constant
+ * is stored to AMDPMUState::pending.  At the end of a block, the translated
+ * code adds the block's events to AMDPMUTotals::event and compares the number
+ * of instructions with AMDPMUState::limit.  If the limit has been reached,
+ * it calls helper_pmu_exit(), which finds out whether a counter has
+ * overflowed and records the branch if branches are being recorded.
  *
- * When a block is left in another way, the pending instructions are added
- * by amd_pmu_fold().
+ * When a block is left before its end, amd_pmu_fold() adds the pending
+ * instructions.
  */
 
 #ifndef CONFIG_USER_ONLY

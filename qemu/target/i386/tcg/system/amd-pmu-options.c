@@ -1,9 +1,10 @@
 /*
- * Properties that make the AMD performance counters be otherwise
+ * CPU properties that change how the AMD performance counters behave
  *
- * No manual settles every detail of Branch Sampling.  A driver that has only
- * been tested with one choice may fail with hardware that makes another.
- * Each of these properties makes another choice.
+ * No manual settles every detail of Branch Sampling, so that the emulation
+ * has to choose.  A driver that has only been tested with one behaviour may
+ * fail with hardware that behaves differently.  Each property changes one
+ * detail of the behaviour; docs/system/i386/amd-pmu.rst describes them.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -18,14 +19,14 @@
 #define OPTION(member) \
     (offsetof(X86CPU, amd_pmu_options) + offsetof(AMDPMUOptions, member))
 
-/* A property: either a number, a name, or a switch */
+/* A property whose value is a number, one of several names, or a bool */
 typedef struct Option {
     const char *name;
     size_t offset;
-    uint32_t max;               /* of a number; zero is always valid */
-    uint32_t min;               /* ... and so is @min and what follows it */
-    const QEnumLookup *names;   /* of the values of a choice */
-    bool on;                    /* a switch is on by default */
+    uint32_t max;               /* greatest valid number */
+    uint32_t min;               /* least valid number, apart from zero */
+    const QEnumLookup *names;   /* the names that can be chosen from */
+    bool on;                    /* default value of a bool */
 } Option;
 
 static const QEnumLookup start_names = {
@@ -86,7 +87,7 @@ static void *option_value(Object *obj, const Option *option)
     return (char *)X86_CPU(obj) + option->offset;
 }
 
-/* A CPU that exists is what it is. */
+/* These properties cannot be changed after the CPU has been realized. */
 static bool can_set(Object *obj, const char *name, Error **errp)
 {
     if (DEVICE(obj)->realized) {

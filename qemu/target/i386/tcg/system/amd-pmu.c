@@ -1,24 +1,26 @@
 /*
  * Core performance counters and Branch Sampling of AMD Zen processors
  *
- * Six counters with PERF_CTL and PERF_CTR registers of their own
- * (CPUID Fn8000_0001 ECX[23], PerfCtrExtCore), of which the first four have
- * the addresses of the K7 as well, and Branch Sampling (BRS, CPUID
- * Fn8000_0008 EBX[31]) of family 19h models 00h to 0Fh.
+ * There are six counters with PERF_CTL and PERF_CTR registers of their own
+ * (CPUID Fn8000_0001 ECX[23], PerfCtrExtCore); the registers of the first
+ * four counters have the MSR addresses of the K7 as well.  There is Branch
+ * Sampling (BRS, CPUID Fn8000_0008 EBX[31]) of family 19h models 00h to 0Fh.
  *
  * Events: cycles not in halt (076h), retired instructions (0C0h), branches
  * (0C2h), mispredicted branches (0C3h), taken branches (0C4h) and conditional
  * branches (0D1h).  Every instruction takes one cycle.  A conditional branch
- * is predicted to be taken if it leads backwards; all others are foreseen.
+ * is predicted to be taken if it leads backwards and not to be taken if it
+ * leads forwards; branches of other kinds are always predicted correctly.
  * Exceptions and interrupts are taken branches.  An instruction counts at
  * the privilege level that it starts at; an exception or interrupt, which
- * is not an instruction of the program, at the level that it enters.
- * Other events, and the edge and inversion logic, are not implemented:
- * counters that ask for them stand still.
+ * is not an instruction of the program, counts at the level that it enters.
+ * Other events, the edge detector and the inversion of the counter mask are
+ * not implemented: a counter that is set up for any of these stands still.
  *
- * With BRS enabled, the interrupt of the counter that is selected in
- * DBG_EXTN_CFG is held while the next taken branches are recorded; it is
- * raised when the buffer is full or software disables BRS.
+ * While BRS is enabled, an overflow of the counter that is selected in
+ * DBG_EXTN_CFG does not raise its interrupt at once.  The interrupt is held
+ * while the next taken branches are recorded, and raised when the buffer is
+ * full or software disables BRS.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -47,8 +49,9 @@
 #define CTL_HOST_ONLY           BIT_ULL(41)
 
 /*
- * A write never faults.  Reserved bits read as zero, except for bits 19 and
- * 42, which Zen 3 keeps.
+ * The bits of PERF_CTL that can be written.  A write of PERF_CTL never
+ * faults; reserved bits read as zero, except for bits 19 and 42, which Zen 3
+ * keeps.
  */
 #define CTL_VALID               (MAKE_64BIT_MASK(0, 21) | \
                                  MAKE_64BIT_MASK(22, 14) | \
@@ -131,7 +134,7 @@ QEMU_BUILD_BUG_ON(sizeof(amd_pmu_names) / sizeof(char *) !=
 
 #define RANDOM_SEED             0x9e3779b97f4a7c15ULL
 
-/* How much a counter grows with each kind of event, and in which modes */
+/* By how much a counter grows with each kind of event, and in which modes */
 typedef struct Growth {
     uint8_t by[AMD_PMU_KINDS];
     uint8_t modes;
@@ -163,8 +166,9 @@ static int cpu_number(CPUX86State *env)
 }
 
 /*
- * Guest time.  With icount, reading it is reserved to the last instruction
- * of a block, so that it is exact.  Nothing here depends on it.
+ * Guest time.  With icount, the time is exact only at the last instruction
+ * of a block, and QEMU allows it to be read only there (can_do_io).  Here it
+ * is read at any instruction: only trace events and statistics use it.
  */
 static int64_t guest_ns(CPUX86State *env)
 {
@@ -190,7 +194,7 @@ static void get_growth(uint64_t ctl, Growth *g)
 
     memset(g, 0, sizeof(*g));
 
-    /* A cycle has one event at most, so that a greater mask is never met. */
+    /* A cycle has one event at most: a counter mask above 1 is never met. */
     if (!(ctl & CTL_EN) || (ctl & (CTL_EDGE | CTL_INV)) ||
         CTL_CMASK(ctl) > 1) {
         return;
@@ -230,13 +234,16 @@ static void get_growth(uint64_t ctl, Growth *g)
         g->modes &= guest;
         break;
     case CTL_HOST_ONLY:
-        /* Without SVM there is no host either. */
+        /* While EFER.SVME is clear, the CPU is not in host mode either. */
         g->modes &= host;
         break;
     }
 }
 
-/* Events of a kind so far, including what the running block will count */
+/*
+ * The number of events of a kind in a mode so far, with the instructions
+ * that the running block has retired but not yet counted
+ */
 static uint64_t events_so_far(CPUX86State *env, int kind, int mode)
 {
     uint64_t n = env->amd_pmu_totals.event[kind][mode];
@@ -247,7 +254,7 @@ static uint64_t events_so_far(CPUX86State *env, int kind, int mode)
     return n;
 }
 
-/* The events so far that a counter counts */
+/* The number of events so far that a counter with the growth @g counts */
 static uint64_t count_events(CPUX86State *env, const Growth *g)
 {
     uint64_t n = 0;
@@ -262,7 +269,7 @@ static uint64_t count_events(CPUX86State *env, const Growth *g)
     return n;
 }
 
-/* Value of a counter, not yet brought back into its range */
+/* Value of a counter, which may be past the 48 bits of the register */
 static uint64_t counter_value(CPUX86State *env, int i)
 {
     Growth g;
@@ -280,8 +287,10 @@ static void set_counter(CPUX86State *env, int i, uint64_t value)
 }
 
 /*
- * Make use of the budget.  The CPU may come into another mode in ways that
- * are not told to the PMU, like SVM's: then it is looked at again at once.
+ * Set the limit of the current mode from its budget, and the limits of all
+ * other modes to zero.  If the CPU changes its mode without a call of this
+ * function, as VMRUN and #VMEXIT do, the limit of the new mode is zero and
+ * the next branch makes translated code look at the PMU.
  */
 static void enter_mode(CPUX86State *env)
 {
@@ -310,7 +319,10 @@ static uint64_t insns_until_due(CPUX86State *env)
     return env->amd_pmu.due > now ? env->amd_pmu.due - now : 0;
 }
 
-/* Find out how long translated code can go on without a look at the PMU. */
+/*
+ * Find out how many instructions translated code can execute before the PMU
+ * has to be looked at for an overflow or a delayed interrupt.
+ */
 static void update_limits(CPUX86State *env)
 {
     AMDPMUState *pmu = &env->amd_pmu;
@@ -331,7 +343,7 @@ static void update_limits(CPUX86State *env)
         }
         get_growth(pmu->ctl[i], &g);
 
-        /* An instruction is one event at most. */
+        /* An instruction makes the counter grow by one event at most. */
         left = CTR_RANGE - (pmu->base[i] + count_events(env, &g));
         for (int mode = 0; mode < AMD_PMU_MODES; mode++) {
             if (g.modes & BIT(mode)) {
@@ -342,7 +354,7 @@ static void update_limits(CPUX86State *env)
     enter_mode(env);
 }
 
-/* Let translated code count only when somebody counts on it. */
+/* Have translated code count events only while the counts are needed. */
 static void update_hflags(CPUX86State *env)
 {
     bool active = pmu_stats_want_insns() || env->amd_pmu.hold ||
@@ -378,7 +390,7 @@ static void deliver_pmi(CPUX86State *env)
     if (!locked) {
         bql_lock();
     }
-    /* The counters are part of the CPU: the time is right whenever. */
+    /* With icount, an interrupt may be raised in the middle of a block. */
     cs->neg.can_do_io = true;
     vector = apic_deliver_perf(apic);
     cs->neg.can_do_io = can_do_io;
@@ -415,17 +427,17 @@ static void raise_pmi(CPUX86State *env)
     } else if (!pmu->due) {
         pmu->due = all_insns(env) + opt->pmi_delay;
     } else {
-        /* One that is due soon is for both. */
+        /* This interrupt is merged with the delayed interrupt. */
         count_stat(env, AMD_PMU_STAT_PMI_MERGED);
     }
 }
 
-/* Raise an interrupt when @late more branches have been taken. */
+/* Raise an interrupt after @late more taken branches, at once if @late is 0. */
 static void raise_pmi_late(CPUX86State *env, uint32_t late)
 {
     AMDPMUState *pmu = &env->amd_pmu;
 
-    /* No more than one is late. */
+    /* Only one interrupt can be late: raise the earlier one now. */
     if (pmu->late || !late) {
         raise_pmi(env);
     }
@@ -525,7 +537,7 @@ static bool is_recorded(CPUX86State *env, AMDPMUBranch branch)
                               !(env->hflags & (HF_SMM_MASK | HF_GUEST_MASK)));
 }
 
-/* The last entry has been written. */
+/* The last entry of the branch buffer has been written. */
 static void buffer_full(CPUX86State *env)
 {
     uint64_t *cfg = &env->amd_pmu.dbg_extn_cfg;
@@ -555,7 +567,7 @@ static void record_branch(CPUX86State *env, uint64_t from, uint64_t to)
     unsigned int i = (pmu->dbg_extn_cfg & CFG_MSROFF_MASK) >> CFG_MSROFF_SHIFT;
 
     pmu->samp_br_from[i] = from;
-    /* Software has to extend the sign. */
+    /* SAMP_BR_TO has no sign bits: software has to extend the sign. */
     pmu->samp_br_to[i] = to & MAKE_64BIT_MASK(0, to_bits);
     count_stat(env, AMD_PMU_STAT_RECORDS);
     if (trace_event_get_state_backends(TRACE_AMD_BRS_RECORD)) {
@@ -590,9 +602,10 @@ static void counter_overflow(CPUX86State *env, int i)
 }
 
 /*
- * Look for overflows.  When @branch is not zero, it has a bit for each kind
- * of event that the taken branch is which has just been counted in @mode,
- * and only overflows before that branch are looked for.
+ * Handle the counters that have overflowed, and a delayed interrupt that is
+ * due.  If @branch is not zero, a taken branch has just been counted in
+ * @mode, and @branch has a bit for each kind of event that the branch is.
+ * Overflows that this branch has caused are then left for a later call.
  */
 static void check_overflows(CPUX86State *env, int mode, uint32_t branch)
 {
@@ -624,8 +637,9 @@ static void check_overflows(CPUX86State *env, int mode, uint32_t branch)
 }
 
 /*
- * A taken branch that has been counted: an overflow before it holds the
- * interrupt and has it recorded, an overflow by it begins with the next.
+ * A taken branch has been counted.  If a counter has overflowed before this
+ * branch, recording begins with this branch.  If this branch makes a counter
+ * overflow, recording begins with the next taken branch.
  */
 static void branch_taken(CPUX86State *env, int mode, uint32_t events,
                          AMDPMUBranch branch, uint64_t from, uint64_t to)
@@ -647,9 +661,11 @@ static void branch_taken(CPUX86State *env, int mode, uint32_t events,
 }
 
 /*
- * The same for a transfer that may have changed the mode from @old.  Charge
- * what happened in the old mode, and the transfer, to all modes: that is
- * more than needed, but good enough unless an overflow is near.
+ * As branch_taken(), for a transfer that may have changed the mode from @old.
+ * The instructions since the last call of enter_mode() and the transfer are
+ * taken off the budget of every mode.  For most modes that is too much, but
+ * it is faster than update_limits(), and harmless: branch_taken() is called
+ * when this uses up the budget of the old or the new mode.
  */
 static void far_branch_taken(CPUX86State *env, int old, int mode,
                              uint32_t events, AMDPMUBranch branch,
@@ -708,7 +724,7 @@ void helper_pmu_far(CPUX86State *env, uint32_t insns, uint32_t mode,
                      amd_pmu_linear_eip(env, env->eip));
 }
 
-/* Count what a block has retired that was left half-way. */
+/* Count the instructions that a block has retired before it was left. */
 void amd_pmu_fold(CPUX86State *env, uint32_t hflags)
 {
     int mode = amd_pmu_mode(hflags);
@@ -717,7 +733,7 @@ void amd_pmu_fold(CPUX86State *env, uint32_t hflags)
     env->amd_pmu.pending = 0;
 }
 
-/* An instruction retires that does not let its block come to the end. */
+/* Count an instruction that leaves its block without gen_pmu_exit(), as HLT. */
 void amd_pmu_retire(CPUX86State *env)
 {
     int mode = amd_pmu_mode(env->hflags);
@@ -729,8 +745,10 @@ void amd_pmu_retire(CPUX86State *env)
 }
 
 /*
- * The CPU has come elsewhere from @from and from the mode of @old_hflags.
- * If this is no instruction, it counts in the mode that it leads to.
+ * Count a transfer from the address @from and from the mode of @old_hflags,
+ * as a taken branch and, if @is_insn, as an instruction.  An instruction
+ * counts in the mode that it leaves; an exception, interrupt or SMI counts
+ * in the mode that it enters.
  */
 static void count_event(CPUX86State *env, uint32_t old_hflags, uint64_t from,
                         bool is_insn, AMDPMUBranch branch)
@@ -752,8 +770,8 @@ static void count_event(CPUX86State *env, uint32_t old_hflags, uint64_t from,
 }
 
 /*
- * An exception or interrupt has been delivered.  Of these, only INTn, INT3
- * and INTO (@is_int) are instructions.
+ * An exception or interrupt has been delivered.  It is an instruction only
+ * if it comes from INTn, INT3 or INTO (@is_int).
  */
 void amd_pmu_interrupt(CPUX86State *env, uint32_t old_hflags, uint64_t from,
                        int intno, bool is_int, bool is_hw)
@@ -783,7 +801,7 @@ void amd_pmu_halt(CPUX86State *env, bool mwait)
         trace_amd_brs_halted(cpu_number(env), guest_ns(env));
     }
     if (pmu->late || pmu->due) {
-        /* Without branches and instructions they would never come. */
+        /* An interrupt that waits for branches or instructions comes now. */
         if (pmu->late) {
             pmu->late = 0;
             raise_pmi(env);
@@ -795,8 +813,6 @@ void amd_pmu_halt(CPUX86State *env, bool mwait)
         update_limits(env);
     }
 }
-
-/* Registers */
 
 enum { REG_NONE, REG_CTL, REG_CTR, REG_CFG, REG_FROM, REG_TO };
 
@@ -893,13 +909,13 @@ bool amd_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, bool *fault)
         trace_amd_pmu_wrmsr(cpu_number(env), guest_ns(env), msr, val);
     }
 
-    /* The running block may have seen an overflow that is not known yet. */
+    /* Find overflows by earlier instructions of the running block. */
     check_overflows(env, amd_pmu_mode(env->hflags), 0);
 
     /*
-     * The WRMSR that starts a counter is not counted by it, nor is the one
-     * that stops it: the old state ends before the instruction and the new
-     * one begins behind it.
+     * A counter counts neither the WRMSR that starts it nor the WRMSR that
+     * stops it: the old state of the PMU ends before the instruction, and
+     * the new state begins after the instruction.
      */
     switch (reg) {
     case REG_CTL:
@@ -958,8 +974,6 @@ bool amd_pmu_rdpmc(CPUX86State *env, uint32_t index, uint64_t *val,
     return true;
 }
 
-/* Life cycle */
-
 void amd_pmu_realize(X86CPU *cpu)
 {
     if (has_pmu(&cpu->env)) {
@@ -981,7 +995,7 @@ static uint64_t reset_config(CPUX86State *env)
     return options(env)->cfg_lax ? 0 : CFG_ONES;
 }
 
-/* All of AMDPMUState is zero. */
+/* Reset the PMU.  The caller has cleared AMDPMUState. */
 void amd_pmu_reset(CPUX86State *env)
 {
     env->amd_pmu.random = RANDOM_SEED;
@@ -991,7 +1005,7 @@ void amd_pmu_reset(CPUX86State *env)
     update_hflags(env);
 }
 
-/* INIT has reset the CPU, but the registers are the old ones. */
+/* INIT has reset the CPU, but has preserved the PMU's registers. */
 void amd_pmu_post_init(CPUX86State *env)
 {
     env->amd_pmu.pmi_vector = -1;
@@ -1004,7 +1018,7 @@ static bool amd_pmu_needed(void *opaque)
     X86CPU *cpu = opaque;
     AMDPMUState *pmu = &cpu->env.amd_pmu;
 
-    /* With other accelerators, the counters are theirs. */
+    /* With other accelerators than TCG, this code has no counters to save. */
     if (!tcg_enabled() || !has_pmu(&cpu->env)) {
         return false;
     }
@@ -1077,7 +1091,7 @@ static int amd_pmu_options_post_load(void *opaque, int version_id)
     return pmu->random ? 0 : -EINVAL;
 }
 
-/* What only properties with other values than the defaults lead to */
+/* State that is zero or unused unless a CPU property is not at its default */
 static const VMStateDescription vmstate_amd_pmu_options = {
     .name = "cpu/amd_pmu/options",
     .version_id = 1,
