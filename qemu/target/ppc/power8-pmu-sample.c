@@ -1,6 +1,6 @@
 /*
- * Instructions as the performance monitor sees them: which of them load and
- * store, and the sampled one (SIAR, SDAR and SIER)
+ * Which instructions load and store, for the performance monitor, and the
+ * registers that describe a sampled instruction (SIAR, SDAR and SIER)
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -12,16 +12,19 @@
 
 #if defined(TARGET_PPC64) && !defined(CONFIG_USER_ONLY)
 
-/* The indexed loads and stores below opcode 31, by their extended opcode */
-#define LOAD   BIT(0)   /* not to a general purpose register */
+/*
+ * The indexed loads and stores of primary opcode 31.  The index of the table
+ * is the extended opcode, the value is made of these bits.
+ */
+#define LOAD   BIT(0)   /* loads, but not to a general purpose register */
 #define STORE  BIT(1)
 #define TO_GPR BIT(2)   /* loads to RT */
-#define TO_ALL BIT(3)   /* loads to RT and to registers after it */
-#define UPDATE BIT(4)   /* the address ends up in RA */
-#define NO_RB  BIT(5)   /* the address is RA alone */
+#define TO_ALL BIT(3)   /* loads to RT and to registers after RT */
+#define UPDATE BIT(4)   /* writes the effective address to RA */
+#define NO_RB  BIT(5)   /* the address is RA alone, without RB */
 
 static const uint8_t indexed[1024] = {
-    /* integer */
+    /* integer loads and stores */
     [23]  = TO_GPR, [87]  = TO_GPR, [279] = TO_GPR, [343] = TO_GPR,
     [341] = TO_GPR, [21]  = TO_GPR,
     [55]  = TO_GPR | UPDATE, [119] = TO_GPR | UPDATE, [311] = TO_GPR | UPDATE,
@@ -29,31 +32,31 @@ static const uint8_t indexed[1024] = {
     [151] = STORE, [215] = STORE, [407] = STORE, [149] = STORE,
     [183] = STORE | UPDATE, [247] = STORE | UPDATE,
     [439] = STORE | UPDATE, [181] = STORE | UPDATE,
-    /* strings */
+    /* move assist: lswx, lswi, stswx, stswi */
     [533] = TO_ALL, [597] = TO_ALL | NO_RB,
     [661] = STORE, [725] = STORE | NO_RB,
-    /* byte-reversed */
+    /* byte-reversed loads and stores */
     [534] = TO_GPR, [790] = TO_GPR, [532] = TO_GPR,
     [662] = STORE, [918] = STORE, [660] = STORE,
-    /* caching inhibited */
+    /* caching-inhibited loads and stores */
     [789] = TO_GPR, [821] = TO_GPR, [853] = TO_GPR, [885] = TO_GPR,
     [917] = STORE, [949] = STORE, [981] = STORE, [1013] = STORE,
-    /* reservations */
+    /* load and reserve, store conditional */
     [52]  = TO_GPR, [116] = TO_GPR, [20]  = TO_GPR, [84]  = TO_GPR,
     [276] = TO_ALL,
     [694] = STORE, [726] = STORE, [150] = STORE, [214] = STORE, [182] = STORE,
     /* atomic memory operations */
     [582] = TO_ALL | NO_RB, [614] = TO_ALL | NO_RB,
     [710] = STORE | NO_RB, [742] = STORE | NO_RB,
-    /* floating point */
+    /* floating-point loads and stores */
     [535] = LOAD, [599] = LOAD, [791] = LOAD, [855] = LOAD, [887] = LOAD,
     [567] = LOAD | UPDATE, [631] = LOAD | UPDATE,
     [663] = STORE, [727] = STORE, [919] = STORE, [983] = STORE,
     [695] = STORE | UPDATE, [759] = STORE | UPDATE,
-    /* vectors */
+    /* vector (VMX) loads and stores */
     [7]   = LOAD, [39]  = LOAD, [71]  = LOAD, [103] = LOAD, [359] = LOAD,
     [135] = STORE, [167] = STORE, [199] = STORE, [231] = STORE, [487] = STORE,
-    /* vectors and scalars */
+    /* vector-scalar (VSX) loads and stores */
     [12]  = LOAD, [76]  = LOAD, [524] = LOAD, [588] = LOAD, [781] = LOAD,
     [813] = LOAD, [13]  = LOAD, [45]  = LOAD, [77]  = LOAD, [109] = LOAD,
     [268] = LOAD, [300] = LOAD, [332] = LOAD, [333] = LOAD, [364] = LOAD,
@@ -66,7 +69,10 @@ static const uint8_t indexed[1024] = {
     [397] = STORE | NO_RB, [429] = STORE | NO_RB,
 };
 
-/* hashst(p) and hashchk(p) have an operand in storage, at RA + displacement */
+/*
+ * Is the instruction hashst, hashstp, hashchk or hashchkp?  Each of them has
+ * a storage operand at RA + displacement; @store tells whether it stores.
+ */
 static bool hash_operand(uint32_t insn, bool *store)
 {
     switch (extract32(insn, 1, 10)) {
@@ -85,11 +91,11 @@ static bool hash_operand(uint32_t insn, bool *store)
 
 /**
  * pmu_insn_type: does an instruction load or store?
- * @prefix: its prefix, 0 if it has none
- * @insn: the instruction, or what follows the prefix
+ * @prefix: prefix of the instruction, 0 for an instruction without prefix
+ * @insn: the instruction, or the suffix of a prefixed instruction
  *
- * One that does both, as a load that is atomic and modifies, is a load.
- * Management of caches and copies between cache blocks are neither.
+ * An instruction that loads and stores, such as an atomic memory operation,
+ * is a load.  Cache management and copy-paste instructions do neither.
  *
  * Returns: SIER_TYPE_LOAD, SIER_TYPE_STORE, or 0
  */
@@ -153,9 +159,10 @@ uint64_t pmu_insn_type(uint32_t prefix, uint32_t insn)
 }
 
 /*
- * A load or store without prefix that has been executed just now: find the
- * effective address of its storage operand.  That can not be found if the
- * instruction has overwritten a register that is part of the address.
+ * Find the effective address of the storage operand of @insn, a load or store
+ * without prefix that has just been executed.  Returns false if the address
+ * cannot be found because the instruction has overwritten a register that is
+ * part of the address.
  */
 static bool storage_operand(CPUPPCState *env, uint32_t insn, target_ulong *ea)
 {
@@ -164,7 +171,7 @@ static bool storage_operand(CPUPPCState *env, uint32_t insn, target_ulong *ea)
     int ra = extract32(insn, 16, 5);
     int rb = extract32(insn, 11, 5);
     target_long disp = (int16_t)insn;
-    /* the general purpose registers that a load writes: rt to rt_last */
+    /* a load writes the general purpose registers rt to rt_last */
     int rt_last = -1;
     bool update = false;
     bool store;
@@ -187,7 +194,7 @@ static bool storage_operand(CPUPPCState *env, uint32_t insn, target_ulong *ea)
             return true;
         }
         if (flags & TO_ALL) {
-            /* How many they are depends on more than the instruction. */
+            /* The instruction word alone does not tell which GPRs it loads. */
             return false;
         }
         if ((flags & TO_GPR) && ((ra && rt == ra) || rt == rb)) {
@@ -269,11 +276,12 @@ static bool fetch(CPUPPCState *env, target_ulong nia, target_ulong msr,
 /**
  * pmu_sample: set SIAR, SDAR and SIER at a performance monitor alert
  * @env: the CPU
- * @nia: address of the instruction that has caused the alert, executed last
- * @msr: MSR at that time
+ * @nia: address of the instruction to sample, which has been executed last
+ * @msr: MSR when that instruction was executed
  *
- * Power ISA 2.07 and later, Book III, "Sampled Instruction Address
- * Register" and the two after it.
+ * Power ISA 2.07 and later, Book III: "Sampled Instruction Address
+ * Register", "Sampled Data Address Register", "Sampled Instruction Event
+ * Register".
  */
 void pmu_sample(CPUPPCState *env, target_ulong nia, target_ulong msr)
 {

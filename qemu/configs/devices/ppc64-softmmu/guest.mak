@@ -1,4 +1,4 @@
-# Only what a small Linux guest needs
+# Only the devices that a small Linux guest needs
 CONFIG_PSERIES=y
 CONFIG_POWERNV=n
 CONFIG_PCI_DEVICES=n

@@ -1,4 +1,4 @@
-# Only what a small Linux guest needs
+# Only the devices that a small Linux guest needs
 CONFIG_Q35=y
 CONFIG_I440FX=n
 CONFIG_ISAPC=n
