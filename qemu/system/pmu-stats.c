@@ -40,7 +40,7 @@ struct PMUStats {
 /* The counters of one CPU, from pmu_stats_register() */
 typedef struct PMUStatsCPU {
     CPUState *cs;           /* NULL when the CPU has been unplugged */
-    int cpu_index;          /* valid when the CPU has been unplugged */
+    int cpu_index;          /* index of a CPU that has been unplugged */
     const char *const *names;
     const uint64_t *values;
     uint64_t *last_values;  /* copy of values, made by pmu_stats_take() */

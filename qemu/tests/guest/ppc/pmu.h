@@ -111,7 +111,7 @@ static inline void start_events(int leader)
         ktap_result(false, "opens_events");
         exit(ktap_finish());
     }
-    /* Unused counters as well: old values in them could overflow. */
+    /* Set unused counters to zero as well: old values in them could overflow. */
     mtspr(771, 0);
     mtspr(772, 0);
     mtspr(773, 0);

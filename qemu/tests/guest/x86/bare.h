@@ -171,11 +171,11 @@ asm(".pushsection .text\n"
     "iretq\n"
     "handle_ud: addq $2, (%rsp)\n"              /* handler of 2 instructions, steps over UD2 */
     "iretq\n"
-    "handle_gp: incl gps(%rip)\n"               /* 4, steps over RDMSR, WRMSR, RDPMC */
+    "handle_gp: incl gps(%rip)\n"               /* handler of 4, steps over RDMSR, WRMSR, RDPMC */
     "add $8, %rsp\n"
     "addq $2, (%rsp)\n"
     "iretq\n"
-    "handle_pf: add $8, %rsp\n"                 /* 3, steps over mov (%rdi), %al */
+    "handle_pf: add $8, %rsp\n"                 /* handler of 3, steps over mov (%rdi), %al */
     "addq $2, (%rsp)\n"
     "iretq\n"
     "handle_other: cld\n"

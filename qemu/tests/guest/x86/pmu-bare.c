@@ -673,7 +673,7 @@ static void check_shadow(void)
     expect("NMIs", nmis, 1);
     expect("NMI at", nmi_at, (uintptr_t)behind_mov_ss);
     if (all_right) {
-        /* If an NMI did not wait above, the CPU would not wake up from HLT here. */
+        /* An NMI that does not wait for the end of the shadow leaves the CPU in HLT. */
         sample(insns, 3, 0, shadow_hlt);
         expect("NMIs", nmis, 1);
         expect("NMI at", nmi_at, (uintptr_t)behind_hlt);
