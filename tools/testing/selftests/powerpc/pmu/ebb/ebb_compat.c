@@ -15,13 +15,8 @@
 #define PPC_FEATURE2_HTM	0x40000000
 #endif
 
-<<<<<<< HEAD
-/* A program can read and clear the BHRB while it has an EBB event on the PMU. */
-static unsigned long bhrb[BHRB_ENTRIES];
-=======
 /* A program can read and clear the BHRB while it has an EBB event on the PMU. */
 static unsigned long bhrb[EBB_BHRB_ENTRIES];
->>>>>>> 2f9d607 (samples/ebb: the branches before an event, C++ and threads)
 static unsigned long bhrb_turns;
 static unsigned long bhrb_of_work;
 static unsigned long bhrb_left;

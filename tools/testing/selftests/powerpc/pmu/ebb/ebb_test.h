@@ -101,25 +101,7 @@ unsigned long code_address(void (*fn)(unsigned long));
 bool pmc_writable(void);
 bool group_b_readable(void);
 
-<<<<<<< HEAD
-/* Reads all entries of the BHRB, the latest first, without taking a branch. */
-static inline void read_bhrb_entries(unsigned long *entries)
-{
-	asm volatile(".machine push; .machine power8\n"
-		     "	.set .Lentry%=, 0\n"
-		     "	.rept %1\n"
-		     "	mfbhrbe 0, .Lentry%=\n"
-		     "	std 0, 8 * .Lentry%=(%0)\n"
-		     "	.set .Lentry%=, .Lentry%= + 1\n"
-		     "	.endr\n"
-		     "	.machine pop\n"
-		     : : "b" (entries), "i" (BHRB_ENTRIES) : "r0", "memory");
-}
-
 /* Runs loops of two instructions, none of which is a load, a store or a call. */
-=======
-/* Runs loops of two instructions, none of which is a load, a store or a call. */
->>>>>>> 2f9d607 (samples/ebb: the branches before an event, C++ and threads)
 void work(unsigned long loops);
 bool work_until(unsigned long count);
 bool tally_fits(unsigned long loops);
