@@ -14,6 +14,7 @@ TOP = os.path.dirname(SCRIPTS)
 sys.path.insert(0, os.path.join(SCRIPTS, "lib"))
 import baseline_rules  # noqa: E402
 import ktap  # noqa: E402
+from project import LINUX  # noqa: E402
 
 # files of a kernel source that the scripts need, besides those that the rules change
 SKELETON = ("Makefile", "MAINTAINERS", ".gitignore", "kernel/fork.c", "scripts/get_maintainer.pl",
@@ -154,7 +155,7 @@ class Project:
         self.keep("start")
 
     def patch(self, name, text):
-        write(text, self.top, "patches/linux-6.12", name)
+        write(text, self.top, LINUX.patches, name)
 
     def git(self, *args, folder=None):
         return subprocess.run(["git", *args], cwd=folder or self.top, env=self.env, check=True,
