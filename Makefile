@@ -86,10 +86,12 @@ apply:
 deb:
 	@$S/build-deb "$(ARCH)"
 
-## send: hand the series to git send-email; a dry run unless SEND=really
+## send: mail a topic: make send TOPIC=...; a dry run unless SEND=really
 .PHONY: send
-send: series
-	@$S/send $(if $(filter really,$(SEND)),--really)
+send:
+	@test -n "$(TOPIC)" || { echo "make send: say what: make send TOPIC=NAME; scripts/send --help has the names" >&2; exit 2; }
+	@$S/tree linux >&2
+	@$S/send $(if $(filter really,$(SEND)),--really) $(TOPIC)
 
 ## shell: an interactive guest with perf, the samples and the selftests: make shell ARCH=powerpc or x86
 .PHONY: shell

@@ -123,6 +123,15 @@ def title(source, folder):
     return f"Linux {version}"
 
 
+def public_commit(folder, store, base):
+    """The commit of the user's clone that is the same source as the base, None if the folder is no such clone."""
+    if not os.path.exists(os.path.join(folder, ".git")):
+        return None
+    clone = Git(os.path.join(folder, ".git"), folder)
+    same = clone.ref("HEAD^{tree}") == Git(store).ref(f"{base}^{{tree}}")
+    return clone.ref("HEAD") if same else None
+
+
 def default_base(source):
     name = {"linux": "kernel", "qemu": "qemu"}[source.name]
     result = subprocess.run([os.path.join(TOP, "scripts", "fetch"), "--print", name],

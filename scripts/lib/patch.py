@@ -21,6 +21,7 @@ class Patch:
         self.author, self.date = author, date       # (name, address), and a date as in a mail; or None
         self.subject, self.body = subject, body
         self.brings, self.hunks = brings, hunks
+        self.notes = ""         # what the mail says below its --- line
         self.files = {}         # by read_files(): {path: (content, executable)}, with the patch file itself
 
     @property
@@ -69,6 +70,7 @@ class Patch:
             parts.append(self.body + "\n")
         parts.append("---\n")
         parts += [f"Brings: {path}\n" for path in self.brings]
+        parts += [self.notes + "\n"] if self.notes else []
         if self.hunks:
             parts.append("\n" + self.hunks)
         return "".join(parts)
@@ -110,7 +112,9 @@ def parse(path, data):
     author = None
     if "From" in fields:
         author = email.utils.parseaddr(str(email.header.make_header(email.header.decode_header(fields["From"]))))
-    return Patch(path, author, fields.get("Date"), subject, body.strip("\n"), brings, hunks)
+    result = Patch(path, author, fields.get("Date"), subject, body.strip("\n"), brings, hunks)
+    result.notes = re.sub(r"^Brings: .*(\n|\Z)", "", notes, flags=re.M).strip("\n")
+    return result
 
 
 def load(source, chosen=None, unfinished=False):
@@ -120,8 +124,12 @@ def load(source, chosen=None, unfinished=False):
     """
     everything = {topic: [read(path) for path in source.series(topic)] for topic in source.topics()}
     for topic in chosen or ():
-        if topic not in everything:
-            raise Failure(f"unknown topic {topic}: choose from {', '.join(everything)}")
+        if topic not in [*everything, *source.fixes()]:
+            raise Failure(f"unknown topic {topic}: choose from {', '.join([*everything, *source.fixes()])}")
+    if chosen and set(chosen) & set(source.fixes()):
+        if len(chosen) > 1:
+            raise Failure("a topic with fixes is for the kernel as it is shipped: name no other topic")
+        everything = {chosen[0]: [read(path) for path in source.series(chosen[0])], **everything}
     wanted = {topic: patches for topic, patches in everything.items() if not chosen or topic in chosen}
     check_brings(source, [patch for patches in wanted.values() for patch in patches])
     for patches in wanted.values():

@@ -74,6 +74,11 @@ class Source:
         """Returns the topics in order; QEMU's patches are a single topic without a name."""
         return lines_of(os.path.join(self.patches, "topics")) if self.name == "linux" else [""]
 
+    def fixes(self):
+        """The topics with fixes for Linux' own code, each for the kernel as it is shipped."""
+        path = os.path.join(self.patches, "fixes")
+        return lines_of(path) if self.name == "linux" and os.path.exists(os.path.join(TOP, path)) else []
+
     def other_bases(self):
         """Returns the Sources of the other bases: the same kernel or QEMU with another folder of patches."""
         lists = glob.glob(os.path.join(glob.escape(os.path.join(TOP, "patches")), self.name + "-*", "topics"))

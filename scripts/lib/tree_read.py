@@ -139,6 +139,7 @@ class Tree:
         self.number(topic, patches, tell)
         for patch in patches:
             old = patches_of.read(patch.old) if patch.old and project.read_bytes(patch.old) is not None else None
+            patch.notes = old.notes if old else ""
             if old and sorted(old.brings) == sorted(patch.brings):
                 patch.brings = old.brings
             # keep the text of a patch that has not changed: git may write its hunks with other context lines
