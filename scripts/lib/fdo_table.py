@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What each way of optimizing by a profile gives for samples/brs/fdo-demo.c.
+"""For scripts/fdo: compare the ways to optimize samples/brs/fdo-demo.c by a profile.
 
-The same program is built without a profile, with profiles of branch samples
-(AutoFDO, pseudo-probes, BOLT) and with those of instrumented programs, and its
-instructions and taken branches are counted.  How good the profiles are is
-measured as well: how far their edges overlap with those that BOLT's
-instrumentation has counted.
+The program is built without a profile, with profiles of branch samples (AutoFDO,
+pseudo-probes, BOLT) and with profiles of instrumented programs; the instructions
+and taken branches of each build are counted.  The quality of a profile of samples
+is the share of its edges that agrees with the edges that BOLT's instrumentation
+has counted.
 """
 
 import os
@@ -13,24 +13,24 @@ import re
 import subprocess
 
 LLVM = "/usr/lib/llvm-19/bin/"
-# Loops of the program: 55 million taken branches
+# The program's argument, the number of its loops, which take 55 million branches
 ROUNDS = 12000
 PERIODS = (100003, 10007)
 OVERLAP_PERIODS = (1000003, 100003, 10007)
 DEBUG = ["-g", "-fdebug-info-for-profiling"]
 PROBES = ["-g", "-fpseudo-probe-for-profiling"]
-# BOLT moves no function with a jump table that it does not understand
+# Compiler options for BOLT, which does not move functions with jump tables that it does not understand
 RELOCS = ["-fno-jump-tables", "-Wl,--emit-relocs"]
 LAYOUT = ["-reorder-blocks=ext-tsp", "-reorder-functions=cdsort", "-split-functions"]
 BAR = 50
 
 
 class Failure(Exception):
-    """A step did not do what it has to do."""
+    """A step has failed; the text is a sentence for the user."""
 
 
 class Builder:
-    """Runs the steps in one folder, and the programs on a processor with BRS."""
+    """Builds the program in one folder, and runs the builds on a processor with BRS."""
 
     def __init__(self, folder, source, perf, on_brs):
         self.folder = folder
@@ -43,7 +43,7 @@ class Builder:
         return os.path.join(self.folder, name)
 
     def run(self, *command, **environment):
-        """A step on this machine; what it says goes to the file log."""
+        """Run a command on this machine, with its output in the file log."""
         env = {**os.environ, "PATH": os.path.dirname(self.perf) + os.pathsep + os.environ["PATH"], **environment}
         with open(self.path("log"), "w", encoding="utf-8") as log:
             done = subprocess.run(command, cwd=self.folder, env=env, stdout=log, stderr=subprocess.STDOUT, check=False)
@@ -54,7 +54,7 @@ class Builder:
         self.run(f"{LLVM}clang", "-O2", *flags, self.source, "-o", name)
 
     def record(self, *recordings):
-        """Record programs at periods: (name, period, file)."""
+        """Record programs; each recording is (program, period, file)."""
         script = "set -e\n" + "".join(
             f"perf record -b -e branch-brs:u -c {period} -o {data} -- ./{name} {ROUNDS} > said\n"
             for name, period, data in recordings)
@@ -81,7 +81,7 @@ class Builder:
         self.built.append(name)
 
     def instrumented(self):
-        """What needs no branch samples: a profile of clang's, and the true edges."""
+        """Make the profile of clang's instrumentation, and the true edges by BOLT's instrumentation."""
         self.compile("program.instr", "-fprofile-instr-generate")
         self.run("./program.instr", str(ROUNDS), LLVM_PROFILE_FILE="instr.profraw")
         self.run(f"{LLVM}llvm-profdata", "merge", "instr.profraw", "-o", "instr.profdata")
@@ -90,7 +90,7 @@ class Builder:
         self.run("./relocs.instr", str(ROUNDS))
 
     def build(self):
-        """Build everything; the programs to count are in self.built."""
+        """Build the program in all ways; self.built has the names of the builds."""
         self.compile("program", *DEBUG)
         self.compile("program.gmlt", "-gmlt")
         self.compile("program.probes", *PROBES)
@@ -114,7 +114,7 @@ class Builder:
         self.optimized("gmlt", "-gmlt", "-fprofile-sample-use=gmlt.prof")
 
     def count(self):
-        """{program: (instructions, taken branches)}; all have to print the same."""
+        """Returns {build: (instructions, taken branches)}; Failure if the builds do not print the same."""
         self.guest("for p in %s\ndo\n"
                    "\tperf stat -x, -o $p.count -e instructions:u,branch-brs:u -- ./$p %d > $p.out || exit\n"
                    "done\n" % (" ".join(self.built), ROUNDS))
@@ -132,12 +132,12 @@ class Builder:
 
 
 def edges(path):
-    """{(from, to): count} of a profile of BOLT's."""
+    """Read a profile of BOLT; returns {(from, to): count} of its edges."""
     found = {}
     with open(path, encoding="utf-8") as f:
         for line in f:
             words = line.split()
-            # kind, function and offset of both ends, mispredictions, count
+            # a line has the kind, function and offset of both ends of an edge, mispredictions, and the count
             if len(words) == 8:
                 edge = (*words[1:3], *words[4:6])
                 found[edge] = found.get(edge, 0) + int(words[7])
@@ -145,7 +145,7 @@ def edges(path):
 
 
 def overlap(true, seen):
-    """The part of the profile that is right: 1 if each edge has its true share."""
+    """Returns the share of a profile that is right: 1 if each edge has its true share of the counts."""
     all_true = sum(true.values())
     all_seen = sum(seen.get(edge, 0) for edge in true)
     if not all_seen:
@@ -154,7 +154,7 @@ def overlap(true, seen):
 
 
 def overlaps(builder):
-    """[(period, samples, overlap)]"""
+    """Returns [(period, number of samples, share of the profile that is right)]."""
     true = edges(builder.path("true.fdata"))
     found = []
     for period in OVERLAP_PERIODS:
@@ -175,11 +175,11 @@ def titles():
 
 
 def text(counts, quality):
-    """The tables and the chart, as lines."""
+    """Returns the tables and the chart as lines of text."""
     names = titles()
     width = max(map(len, names.values()))
     base = counts["program"]
-    lines = [f"# What each way of optimizing gives, {ROUNDS} rounds",
+    lines = [f"# Instructions and taken branches of each build, {ROUNDS} rounds",
              f"| {'build':{width}} | instructions | taken branches |",
              f"|{'-' * (width + 2)}|-------------:|---------------:|"]
     lines += [f"| {names[name]:{width}} | {count[0]:12} | {count[1]:14} |" for name, count in counts.items()]
@@ -187,7 +187,7 @@ def text(counts, quality):
     for name, (_, taken) in counts.items():
         change = f" {100 * (taken / base[1] - 1):+.1f} %" if name != "program" else ""
         lines.append(f"{names[name]:{width}} {'#' * round(BAR * taken / base[1])}{change}")
-    lines += ["", "# The profiles, beside what BOLT's instrumentation has counted",
+    lines += ["", "# The share of each profile that agrees with BOLT's instrumentation",
               "| period  | samples | edges right |", "|--------:|--------:|------------:|"]
     lines += [f"| {period:7} | {samples:7} | {100 * part:9.1f} % |" for period, samples, part in quality]
     return lines

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the logs of the last tests say, row by row of BEHAVIOURS.md."""
+"""For scripts/report: read the results of the last tests, by the rows of BEHAVIOURS.md."""
 import datetime
 import os
 import re
 
 import ktap
 
-# A row of BEHAVIOURS.md: number, behaviour, what stock does, tests
+# A row of BEHAVIOURS.md: the number, the behaviour, the stock kernel, the tests
 ROW = re.compile(r"^\| ([EBT]\d+) \|(.*)\|([^|]*)\|([^|]*)\|$", re.M)
 HEADING = re.compile(r"^## ([EBT]): (.*)$", re.M)
 # The number of a row in the name of a test, as scripts/gates/behaviours finds it
@@ -25,7 +25,7 @@ def cells(line):
 
 
 def read_tables(lines):
-    """The tables that a test has printed: title, columns, rows."""
+    """Returns the tables that a test has printed, each with title, columns and rows."""
     tables = []
     title = ""
     table = None
@@ -33,7 +33,7 @@ def read_tables(lines):
         if not line.startswith("|"):
             if line.startswith("# "):
                 title = line[2:].strip()
-            # other lines can stand between the rows of a table: results, and what a guest says
+            # other lines can be between the rows of a table: results, and messages of a guest
             if not line or line.startswith("# "):
                 table = None
         elif table is None:
@@ -49,7 +49,7 @@ def is_comparison(table):
 
 
 def read_log(path):
-    """One test's results, tables and date."""
+    """Read the log of a test program; returns its results, its tables and its date."""
     with open(path, encoding="utf-8", errors="replace") as f:
         lines = f.read().splitlines()
     results = [result for result in map(ktap.parse, lines) if result and not result.depth]
@@ -68,7 +68,7 @@ def read_log(path):
 
 
 def results_by_row(logs):
-    """{row: [{test, machine, log, stock, ours}]}"""
+    """Returns {row: [{test, machine, log, stock, ours}]} of all logs."""
     rows = {}
 
     def add(name, **result):
@@ -89,7 +89,7 @@ def results_by_row(logs):
 
 
 def verdict_of(results):
-    """What the results of a row come to."""
+    """Returns the verdict on a row: failed, passed, skipped or not run."""
     ours = {result["ours"] for result in results}
     for seen, verdict in (("FAIL", "failed"), ("pass", "passed"), ("skip", "skipped")):
         if seen in ours:
@@ -98,7 +98,7 @@ def verdict_of(results):
 
 
 def read_rows(text, logs):
-    """The rows of BEHAVIOURS.md with the results of their tests."""
+    """Returns the rows of BEHAVIOURS.md, whose text is given, with the results of their tests."""
     results = results_by_row(logs)
     rows = []
     for row, behaviour, stock, programs in ROW.findall(text):
@@ -111,7 +111,8 @@ def read_rows(text, logs):
 
 
 def collect(folder, text, extra=()):
-    """All of the report: rows, logs, figures; extra: more files with tables, as (name, path)."""
+    """Returns all data of the report: sections, rows, tests and tables.  extra has more files with tables:
+    (name, path)."""
     logs = [read_log(os.path.join(folder, name)) for name in sorted(os.listdir(folder)) if name.endswith(".log")]
     figures = {log["name"]: log["tables"] for log in logs if log["tables"]}
     for name, path in extra:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The report as one HTML page without scripts and without other files."""
+"""For scripts/report: make the report as one HTML page, without scripts and without other files."""
 import html
 import re
 
@@ -42,7 +42,7 @@ def escape(text):
 
 
 def plain(text):
-    """Words of BEHAVIOURS.md: code in quotes, and nothing else of Markdown."""
+    """Convert a text of BEHAVIOURS.md to HTML, with code in backquotes and no other Markdown."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
@@ -59,7 +59,7 @@ def number(text):
 
 
 def table(caption, columns, rows):
-    """rows: lists of HTML; columns that hold numbers only are set to the right."""
+    """Make a table; rows are lists of HTML, and columns of numbers are aligned to the right."""
     right = [bool(rows) and all(is_number(re.sub(r"<[^>]*>", "", row[i])) for row in rows if i < len(row))
              for i in range(len(columns))]
 
@@ -74,10 +74,10 @@ def table(caption, columns, rows):
 
 
 def chart(title, bars):
-    """A bar chart; bars: (label, series or empty, value or None, what to write beside the bar).
+    """Make a bar chart; bars are (label, series or empty, value or None, text beside the bar).
 
-    The labels and the values are text, so that neither the colour nor the length
-    of a bar is the only thing that tells something.
+    The labels and values are also text, so that the chart can be read without its
+    colours and lengths.
     """
     largest = max((value for _, _, value, _ in bars if value is not None), default=0) or 1
     room = WIDTH - LABEL - 130
@@ -102,7 +102,7 @@ def chart(title, bars):
 
 
 def pairs(found, label, stock, ours):
-    """Bars of a table with a column for each kernel."""
+    """Returns the bars for a table that has a column for each kernel."""
     columns = found["columns"]
     bars = []
     for row in found["rows"]:
@@ -113,7 +113,7 @@ def pairs(found, label, stock, ours):
 
 
 def by_kernel(found, label, column):
-    """Bars of a table with a row for each kernel."""
+    """Returns the bars for a table that has a row for each kernel."""
     columns = found["columns"]
     kernel, value = columns.index("kernel"), columns.index(column)
     rows = sorted(found["rows"], key=lambda row: row[kernel] != "stock")
@@ -124,12 +124,12 @@ def by_kernel(found, label, column):
 
 
 def charts_of(name, found):
-    """The charts for a table of a test, none for a test that has none."""
+    """Yields the charts for a table of a test, if this test has charts."""
     columns = found["columns"]
     if any(len(row) != len(columns) for row in found["rows"]):
         return
     if name == "brs-cost" and columns[:2] == ["period", "kernel"]:
-        # at short periods stock delivers no stack that is of use, at any cost
+        # at short periods, the stock kernel has no clean stack: its bar is a text only
         for what in ("kernel instructions", "MSR accesses"):
             yield chart(f"{what} for each full stack of a program's branches", by_kernel(found, "period", what))
     elif name == "ebb-switch-cost" and columns[:2] == ["tasks", "what"]:
@@ -152,7 +152,7 @@ def charts_of(name, found):
 
 
 def results_list(results):
-    """The results of a row, to be unfolded."""
+    """Returns the results of a row as a list that the reader can unfold."""
     if not results:
         return ""
     passed = sum(result["ours"] == "pass" for result in results)
@@ -163,7 +163,7 @@ def results_list(results):
 
 
 def rows_table(title, rows):
-    """The rows of one section."""
+    """Returns the rows of one section of BEHAVIOURS.md as a table."""
     cells = []
     for row in rows:
         stock = escape(row["stock"]) or "–"
