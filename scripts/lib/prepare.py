@@ -23,6 +23,12 @@ def needs_of(path):
             for word in words.split()]
 
 
+def topics_of(path):
+    """Returns the topics that a test is about, if not every base has them: '# Topic: perf-tools' at its head."""
+    with open(path, encoding="utf-8") as f:
+        return set(re.findall(r"^# Topic: (.*)$", f.read(2000), re.M))
+
+
 def command_for(need):
     """Returns the command that builds a part of build/: a script and its arguments."""
     first, *rest = need.split("/")

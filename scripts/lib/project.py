@@ -74,6 +74,11 @@ class Source:
         """Returns the topics in order; QEMU's patches are a single topic without a name."""
         return lines_of(os.path.join(self.patches, "topics")) if self.name == "linux" else [""]
 
+    @property
+    def base(self):
+        """The version that the patches are for."""
+        return self.patches.rpartition("-")[2]
+
     def fixes(self):
         """The topics with fixes for Linux' own code, each for the kernel as it is shipped."""
         path = os.path.join(self.patches, "fixes")
