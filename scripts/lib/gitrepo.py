@@ -124,7 +124,7 @@ def title(source, folder):
 
 
 def public_commit(folder, store, base):
-    """The commit of the user's clone that is the same source as the base, None if the folder is no such clone."""
+    """Returns the commit of the user's clone that has the same source as the base, or None if there is none."""
     if not os.path.exists(os.path.join(folder, ".git")):
         return None
     clone = Git(os.path.join(folder, ".git"), folder)

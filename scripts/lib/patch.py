@@ -21,7 +21,7 @@ class Patch:
         self.author, self.date = author, date       # (name, address), and a date as in a mail; or None
         self.subject, self.body = subject, body
         self.brings, self.hunks = brings, hunks
-        self.notes = ""         # what the mail says below its --- line
+        self.notes = ""         # the text below the --- line of the mail
         self.files = {}         # by read_files(): {path: (content, executable)}, with the patch file itself
 
     @property

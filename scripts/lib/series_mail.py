@@ -14,7 +14,7 @@ from series_build import apply_hunks
 
 
 class Cover:
-    """A topic's cover letter: a subject, the recipients, the text, and a word for the subjects, as RFC."""
+    """A topic's cover letter: the subject, the recipients, the text, and a prefix for subjects, such as RFC PATCH."""
 
     def __init__(self, topic):
         self.path = cover_path(topic)
@@ -32,17 +32,17 @@ class Cover:
 
 
 def cover_path(topic):
-    """A base without a cover letter of its own has that of another base."""
+    """Returns the path of the cover letter: a base without its own cover letter uses another base's."""
     paths = [os.path.join(source.patches, topic, "cover-letter") for source in (LINUX, *LINUX.other_bases())]
     return next((path for path in paths if project.read_bytes(path) is not None), paths[0])
 
 
 class Version:
-    """What a version of a series is made from: number, base and, if there was one, the version before."""
+    """A version of a series: its number, its base, and the version before if there was one."""
 
     def __init__(self, number, kernel, commit=None, previous=None):
         self.number, self.kernel = number, kernel
-        self.commit = commit        # of the public repository, None if the base is not from a clone of it
+        self.commit = commit        # the base's commit in the public repository, or None if it is not known
         self.previous = previous    # the last commit of the version before, on the same base
 
 
@@ -77,7 +77,7 @@ def write_mails(git_dir, folder, topic, before, steps, commits, version, sender)
 
 
 def unfolded(text):
-    """A mail with each header in one line: b4 0.12 fails with others when Python is newer than b4."""
+    """Returns a mail with each header in one line: b4 0.12 fails on folded headers with newer Python versions."""
     head, end, body = text.partition("\n\n")
     return re.sub(r"\n[ \t]+", " ", head) + end + body
 
@@ -90,19 +90,19 @@ def edit(path, change):
 
 
 def sent_folder(topic):
-    """Where the versions that have been sent are kept, as vN.mbox."""
+    """Returns the folder with the versions that have been sent, which are files vN.mbox."""
     return os.path.join(LINUX.patches, topic, "sent")
 
 
 def last_sent(topic):
-    """(number, path) of the newest version that was sent, (0, None) if there is none."""
+    """Returns (number, path) of the newest version that was sent, or (0, None)."""
     found = [(int(re.search(r"v(\d+)\.mbox$", path)[1]), path) for path in
              glob.glob(os.path.join(glob.escape(os.path.join(project.TOP, sent_folder(topic))), "v*.mbox"))]
     return max(found, default=(0, None))
 
 
 def commits_of(mbox, git_dir, base, sender, scratch):
-    """The last commit of the patches in a mailbox, made on top of a base; Failure if they do not apply."""
+    """Commit the patches in a mailbox on top of a base; returns the last commit.  Failure if a patch does not apply."""
     git, commit = Git(git_dir, index=os.path.join(scratch, "index")), base
     git.run("read-tree", base)
     mails = os.path.join(scratch, "mails")
@@ -120,7 +120,7 @@ def commits_of(mbox, git_dir, base, sender, scratch):
                 texts.append(part.read())
         start = texts[1].find("diff --git ")
         if start < 0:
-            continue        # the cover letter
+            continue        # skip the cover letter
         body = texts[0].replace(f"\nSigned-off-by: {sender[0]} <{sender[1]}>\n", "\n").strip("\n")
         hunks = re.sub(r"^-- \n.*\n*\Z", "", texts[1][start:], flags=re.M)
         apply_hunks(git, patches_of.Patch(f"//{os.path.basename(mbox)}", None, None, subject, body, [], hunks))
