@@ -73,7 +73,7 @@ static const struct function {
 static int pmc = 1;
 static unsigned int period = 20000;
 
-/* Written by the handler; ebb_disable() makes them safe to read. */
+/* Numbers of samples, which the handler counts; read them after ebb_disable(). */
 static unsigned int hits[NR_FUNCTIONS];
 static unsigned int elsewhere;
 

@@ -135,7 +135,7 @@ static void fill(struct registers *registers)
 
 	for (i = 0; i < sizeof(*registers); i++)
 		byte[i] = i * 37 + 11;
-	registers->fpscr = 2;		/* round up, no exception enabled */
+	registers->fpscr = 2;		/* FPSCR: round up, exceptions disabled */
 	registers->vscr[0] = 0x1000000010000ul;		/* VSCR[NJ] in either byte order */
 	registers->vscr[1] = 0x1000000010000ul;
 	registers->cr &= 0xffffffff;

@@ -777,7 +777,7 @@ static int flow_until_told(struct parent *parent, void *arg)
 	return !tally_fits(loops);
 }
 
-/* Waits until the children have worked for so many more EBBs. */
+/* Waits until the children have done the work for @ebbs more EBBs. */
 static void wait_for_flow(struct flow *flow, unsigned long ebbs)
 {
 	ebbs += __atomic_load_n(&flow->ebbs, __ATOMIC_ACQUIRE);
