@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * ebb-events: which event codes can be those of EBB events on this machine.
+ *
+ * Takes codes as arguments, or else from its standard input, and opens and
+ * starts an EBB event for each of them.
+ */
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ebb.h"
+
+/* The number of the PMC that an event code names, or 0 */
+static unsigned int pmc_of(unsigned long code)
+{
+	return code >> 16 & 0xf;
+}
+
+static int can_start(unsigned long code)
+{
+	int fd = ebb_open(code, 0, -1);
+	int error = 0;
+
+	if (fd < 0)
+		return 0;
+	if (ebb_start(fd))
+		error = errno;
+	close(fd);
+	errno = error;
+	return !error;
+}
+
+/* Print what can be done with a code; true if it can be that of an EBB event. */
+static int try_code(unsigned long code)
+{
+	unsigned int pmc, nr = 0;
+
+	printf("0x%lx:", code);
+	if (pmc_of(code)) {
+		nr = can_start(code);
+		if (nr)
+			printf(" PMC%u\n", pmc_of(code));
+		else
+			printf(" refused: %s\n", strerror(errno));
+		return nr;
+	}
+	for (pmc = 1; pmc <= 6; pmc++) {
+		unsigned long with_pmc = code | EBB_EVENT_PMC(pmc);
+
+		if (!can_start(with_pmc))
+			continue;
+		printf("%s 0x%lx", nr++ ? " or" : " any PMC, take", with_pmc);
+	}
+	if (!nr)
+		printf(" refused: %s", strerror(errno));
+	putchar('\n');
+	return nr;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int all = 0, good = 0;
+	unsigned long code;
+	char *end;
+
+	if (!ebb_available())
+		errx(1, "no event based branches on this machine");
+
+	if (argc > 1) {
+		while (*++argv) {
+			code = strtoul(*argv, &end, 16);
+			if (*end || end == *argv)
+				errx(1, "\"%s\" is no event code", *argv);
+			all++;
+			good += !!try_code(code);
+		}
+	} else {
+		while (scanf("%lx", &code) == 1) {
+			all++;
+			good += !!try_code(code);
+		}
+		if (!feof(stdin))
+			errx(1, "what follows is no event code");
+	}
+	printf("%u of %u event codes can be those of EBB events\n", good, all);
+	return good != all;
+}
