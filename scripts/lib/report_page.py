@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """For scripts/report: make the report as one HTML page, without scripts and without other files."""
-import html
 import re
 
-WIDTH, LABEL, BAR_HEIGHT, GAP = 860, 290, 16, 10
+from report_chart import charts_of, escape, is_number
+
 MARKS = {"passed": "✓ passed", "failed": "✗ failed", "skipped": "– skipped", "not run": "· not run",
          "pass": "✓ pass", "FAIL": "✗ FAIL", "skip": "– skip", "-": "·"}
 CLASSES = {"passed": "good", "pass": "good", "failed": "bad", "FAIL": "bad"}
@@ -37,10 +37,6 @@ svg { max-width: 100%; height: auto; } svg text { fill: var(--text); font: 13px 
 """
 
 
-def escape(text):
-    return html.escape(str(text))
-
-
 def plain(text):
     """Convert a text of BEHAVIOURS.md to HTML, with code in backquotes and no other Markdown."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
@@ -48,14 +44,6 @@ def plain(text):
 
 def mark(verdict):
     return f'<span class="mark {CLASSES.get(verdict, "")}">{MARKS.get(verdict, escape(verdict))}</span>'
-
-
-def is_number(text):
-    return re.fullmatch(r"[-+]?\d[\d.]*( %)?|inf", text) is not None
-
-
-def number(text):
-    return float(text.removesuffix(" %")) if is_number(text) and text != "inf" else None
 
 
 def table(caption, columns, rows):
@@ -71,84 +59,6 @@ def table(caption, columns, rows):
                                      for i, c in enumerate(row)) + "</tr>" for row in rows)
     return (f'<div class="wide"><table><caption>{escape(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n'
             f"<tbody>\n{body}\n</tbody></table></div>\n")
-
-
-def chart(title, bars):
-    """Make a bar chart; bars are (label, series or empty, value or None, text beside the bar).
-
-    The labels and values are also text, so that the chart can be read without its
-    colours and lengths.
-    """
-    largest = max((value for _, _, value, _ in bars if value is not None), default=0) or 1
-    room = WIDTH - LABEL - 130
-    y = 4
-    shapes = []
-    before = None
-    for label, series, value, words in bars:
-        if before is not None and label != before:
-            y += GAP
-        if label != before:
-            shapes.append(f'<text x="{LABEL - 8}" y="{y + 13}" text-anchor="end">{escape(label)}</text>')
-        before = label
-        length = room * value / largest if value is not None else 0
-        shapes.append(f'<rect class="{series or "ours"}" x="{LABEL}" y="{y}" width="{max(length, 1):.1f}" '
-                      f'height="{BAR_HEIGHT}"/>')
-        shapes.append(f'<text x="{LABEL + length + 6:.1f}" y="{y + 13}">{escape(words)}</text>')
-        y += BAR_HEIGHT + 3
-    said = "; ".join(f"{label} {words}" for label, _, _, words in bars)
-    return (f'<figure><figcaption>{escape(title)}</figcaption>\n<svg role="img" viewBox="0 0 {WIDTH} {y + 4}" '
-            f'width="{WIDTH}" height="{y + 4}" aria-label="{escape(title)}: {escape(said)}">\n'
-            + "\n".join(shapes) + "\n</svg></figure>\n")
-
-
-def pairs(found, label, stock, ours):
-    """Returns the bars for a table that has a column for each kernel."""
-    columns = found["columns"]
-    bars = []
-    for row in found["rows"]:
-        for name, column in (("stock", stock), ("ours", ours)):
-            text = row[columns.index(column)]
-            bars.append((label(row), name, number(text), f"{name} {text}"))
-    return bars
-
-
-def by_kernel(found, label, column):
-    """Returns the bars for a table that has a row for each kernel."""
-    columns = found["columns"]
-    kernel, value = columns.index("kernel"), columns.index(column)
-    rows = sorted(found["rows"], key=lambda row: row[kernel] != "stock")
-    labels = list(dict.fromkeys(row[columns.index(label)] for row in found["rows"]))
-    return [(f"{label} {name}", row[kernel], number(row[value]),
-             f"{row[kernel]} {row[value]}" if row[value] != "inf" else f"{row[kernel]}: not one such stack")
-            for name in labels for row in rows if row[columns.index(label)] == name]
-
-
-def charts_of(name, found):
-    """Yields the charts for a table of a test, if this test has charts."""
-    columns = found["columns"]
-    if any(len(row) != len(columns) for row in found["rows"]):
-        return
-    if name == "brs-cost" and columns[:2] == ["period", "kernel"]:
-        # at short periods, the stock kernel has no clean stack: its bar is a text only
-        for what in ("kernel instructions", "MSR accesses"):
-            yield chart(f"{what} for each full stack of a program's branches", by_kernel(found, "period", what))
-    elif name == "ebb-switch-cost" and columns[:2] == ["tasks", "what"]:
-        for what in dict.fromkeys(row[1] for row in found["rows"]):
-            part = {"columns": columns, "rows": [row for row in found["rows"] if row[1] == what]}
-            yield chart(f"{what}, one switch", pairs(part, lambda row: row[0], "stock", "ours"))
-    elif name == "fdo" and columns[0] == "build":
-        for column in ("taken branches", "instructions"):
-            i = columns.index(column)
-            base = number(found["rows"][0][i])
-            yield chart(f"{column}, in millions", [
-                (row[0], "stock" if n == 0 else "ours", number(row[i]), f"{number(row[i]) / 1e6:.1f}" +
-                 (f" ({100 * (number(row[i]) / base - 1):+.1f} %)" if n else ""))
-                for n, row in enumerate(found["rows"])])
-    elif name == "fdo" and columns[-1] == "edges right":
-        yield chart("part of the profile that is right", [
-            (f"{row[1]} samples, period {row[0]}", "ours", number(row[2]), row[2]) for row in found["rows"]])
-    elif name == "brs-idle" and "held in idle" in columns:
-        yield chart("interrupts held while the CPU is idle", by_kernel(found, columns[0], "held in idle"))
 
 
 def results_list(results):
@@ -178,7 +88,8 @@ def rows_table(title, rows):
 def tests_table(tests):
     cells = []
     for test in tests:
-        notes = [f'{escape(r["name"])}: {escape(r["reason"] or "no reason given") if r["verdict"] == "skip" else "failed"}'
+        words = {"FAIL": "failed", "skip": "skipped"}
+        notes = [f'{escape(r["name"])}: {escape(r["reason"] or words[r["verdict"]])}'
                  for r in test["results"] if r["verdict"] != "pass"]
         more = f"<details><summary>{len(notes)}</summary><ul><li>{'</li><li>'.join(notes)}</li></ul></details>"
         cells.append([f'<code>{escape(test["name"])}</code>', test["date"], str(test["passed"]), str(test["failed"]),
@@ -192,7 +103,8 @@ def page(report):
             for verdict in ("passed", "failed", "skipped", "not run")]
     sums += [(sum(test[what] for test in tests), f"tests {what}") for what in ("passed", "failed", "skipped")]
     body = [f'<h1>Event-based branches and branch sampling: results</h1>\n<p>Made {report["made"]} UTC of commit '
-            f'<code>{escape(report["commit"])}</code>, on emulated machines. Nothing here was measured on hardware.</p>',
+            f'<code>{escape(report["commit"])}</code>, on emulated machines. Nothing here was measured on '
+            "hardware.</p>",
             '<nav aria-label="Contents"><a href="#rows">Behaviours</a><a href="#figures">Figures</a>'
             '<a href="#tests">Tests</a></nav>',
             "<ul class=sums>" + "".join(f"<li><b>{count}</b> {what}</li>" for count, what in sums if count or
@@ -215,5 +127,5 @@ def page(report):
     body += ['<h2 id="tests">Tests</h2>', tests_table(tests)]
     return ('<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>Event-based branches and branch sampling: results</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-            f"<main>\n{chr(10).join(body)}\n</main>\n</body>\n</html>\n")
+            f"<title>Event-based branches and branch sampling: results</title>\n<style>{STYLE}</style>\n</head>\n"
+            f"<body>\n<main>\n{chr(10).join(body)}\n</main>\n</body>\n</html>\n")
