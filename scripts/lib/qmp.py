@@ -9,7 +9,11 @@ import time
 class Monitor:
     """A connection to an emulator that was started with -qmp unix:PATH,server=on,wait=off."""
 
-    def __init__(self, path, patience=60):
+    # Seconds to wait for the emulator: as many as a busy host can make of a moment
+    PATIENCE = 900
+
+    def __init__(self, path, patience=PATIENCE):
+        self.patience = patience
         self.deadline = time.monotonic() + patience
         while True:
             self.socket = socket.socket(socket.AF_UNIX)
@@ -57,6 +61,7 @@ class Monitor:
     def migrate(self, uri):
         """Save the state of the machine to uri, which stops the machine; returns whether the save succeeded."""
         self.ask("migrate", uri=uri)
+        self.deadline = time.monotonic() + self.patience
         while True:
             status = self.ask("query-migrate").get("status")
             if status in ("completed", "failed", "cancelled"):
