@@ -684,6 +684,51 @@ TEST_F(slow_rate, b16_throttled_and_let_go_again)
 	brs_close(&e);
 }
 
+TEST_F(slow_rate, b16_throttled_by_a_member_of_its_group)
+{
+	struct perf_event_attr attr = brs_attr(1009), member = brs_attr(101), all;
+	__u64 branches, counted;
+	struct brs_tally t = {};
+	struct brs_event e;
+	int round, fd, own;
+
+	attr.exclude_kernel = 1;
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
+	/* a member without stacks, whose interrupts are throttled in each tick */
+	member.exclude_kernel = 1;
+	member.branch_sample_type = 0;
+	member.sample_type = 0;
+	member.disabled = 0;
+	fd = brs_try(&member, 0, -1, e.fd);
+	ASSERT_GE(fd, 0);
+	/* a plain event counts all branches, also while the group is throttled */
+	all = member;
+	all.sample_period = 0;
+	own = brs_try(&all, 0, -1, -1);
+	ASSERT_GE(own, 0);
+
+	branches = brs_count(own);
+	brs_start(&e);
+	for (round = 0; round < 4000 && t.samples < 50; round++) {
+		brs_mix(20000);
+		brs_drain(&e, &t);
+	}
+	brs_stop(&e);
+	branches = brs_count(own) - branches;
+	counted = brs_count(fd);
+	TH_LOG("%lu samples, %lu exact; %llu of %llu branches counted; throttled %u times",
+	       t.samples, t.exact, counted, branches, (unsigned int)e.throttled);
+	EXPECT_LE(counted * 5, branches);
+
+	/* the kernel may stop the whole group, and has to start all of it again */
+	EXPECT_GE(t.samples, 50);
+	EXPECT_EQ(0, t.wrong);
+	EXPECT_EQ(t.full, t.samples);
+	close(own);
+	close(fd);
+	brs_close(&e);
+}
+
 FIXTURE(cgroup)
 {
 	char top[64], group[96];
