@@ -16,6 +16,8 @@ import ktap
 
 # A line that a test prints by TH_LOG(), but not the report of a failed expectation
 LOGGED = re.compile(r"^# \S+\.[ch]:\d+:\w+:(?!Expected )(.*)$")
+# ... and the report of a failed expectation
+EXPECTED = re.compile(r"^# \S+\.[ch]:\d+:\w+:Expected (.*)$")
 ROW = re.compile(r"^(?:.*\.)?([a-z]\d+)_")
 # Arguments that make the emulator deterministic: the guest's clock counts instructions,
 # so that two boots are the same even on a busy host
@@ -109,16 +111,18 @@ def run(arch, folder, names, figures=None, **options):
     return run_and_count(arch, folder, names, figures, **options)[0]
 
 
-def run_and_count(arch, folder, names, figures=None, **options):
+def run_and_count(arch, folder, names, figures=None, unmet=None, **options):
     """Run programs that print KTAP in a guest, by in_guest().  Returns {test name:
     pass, FAIL or skip} and the emulator's counters.  Lines that a test has logged
-    are put into the dictionary figures, by the name of the test."""
+    are put into the dictionary figures, and its expectations that were not met into
+    the dictionary unmet, by the name of the test."""
     done, ran = in_guest(arch, folder, names, **options)
     results = {}
     for program, (lines, ended) in ran.items():
-        logged = []
+        logged, expected = [], []
         for line in lines:
             logged += LOGGED.findall(line)
+            expected += EXPECTED.findall(line)
             found = ktap.parse(line)
             if not found:
                 continue
@@ -126,7 +130,9 @@ def run_and_count(arch, folder, names, figures=None, **options):
             results[name] = found.verdict
             if logged and figures is not None:
                 figures[name] = "; ".join(logged)
-            logged = []
+            if expected and unmet is not None:
+                unmet[name] = expected
+            logged, expected = [], []
         if ended in (None, 137):
             results[program] = "FAIL"
     if done.status == 125:

@@ -47,8 +47,8 @@
  *   counter is set to overflow again soon.
  *
  * - A counter that has overflowed without an interrupt being taken, for whatever
- *   reason, is found and set again the next time that the PMU is enabled, at the
- *   latest when the next task is switched in.
+ *   reason, is found and set again the next time that the PMU is enabled. That is
+ *   when the next task is switched in, or when a timer has found the counter.
  *
  * - Captures that are given up time and again, with no other counter to blame,
  *   mean that the hardware is not as described here. The driver says so once,
@@ -58,6 +58,7 @@
 
 #include <linux/bitfield.h>
 #include <linux/debugfs.h>
+#include <linux/hrtimer.h>
 #include <linux/perf_event.h>
 #include <linux/perf_idle.h>
 #include <linux/seq_file.h>
@@ -117,6 +118,9 @@
 /* Captures given up in a row, with no other counter to blame, before fallback */
 #define BRS_FALLBACK		64
 
+/* How often to look for an overflow whose interrupt has been lost */
+#define BRS_CHECK_INTERVAL	(10 * NSEC_PER_MSEC)
+
 /**
  * enum brs_state - state that BRS and its counter are meant to be in on one CPU
  * @BRS_OFF:		both are off
@@ -133,6 +137,7 @@ enum brs_state {
  * struct brs_cpu - BRS on one CPU
  * @state:	see enum brs_state
  * @idle:	the CPU is idle, which keeps BRS and the counter off
+ * @timer:	see brs_check()
  * @ctl:	value of the counter's control register that starts the counter
  * @task:	the task that was running when BRS was armed
  * @user_ip:	where the last NMI has returned to in user mode, 0 if that NMI
@@ -148,6 +153,7 @@ enum brs_state {
 struct brs_cpu {
 	enum brs_state		state;
 	bool			idle;
+	struct hrtimer		timer;
 	u64			ctl;
 	struct task_struct	*task;
 	unsigned long		user_ip;
@@ -684,6 +690,38 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 	return handled;
 }
 
+/* Has the counter of @event overflowed, with the interrupt still to come? */
+static bool brs_overflow_pending(struct perf_event *event)
+{
+	return brs_overflowed(brs_rdmsr(event->hw.event_base));
+}
+
+/*
+ * Look for an overflow whose interrupt has been lost: without an interrupt the
+ * counter would go on for years. Restarting the PMU takes the sample again, see
+ * __amd_brs_enable(). If the interrupt is only held at the moment, that costs a
+ * capture, and not the sample.
+ *
+ * The timer runs on the CPU that it was started on, with interrupts disabled, and
+ * only while a BRS event is on that CPU and the CPU is not idle. NMIs do not touch
+ * the timer. An NMI that stops the event, by throttling, lets it run out.
+ */
+static enum hrtimer_restart brs_check(struct hrtimer *timer)
+{
+	struct perf_event *event = brs_event(this_cpu_ptr(&cpu_hw_events));
+
+	if (!event)
+		return HRTIMER_NORESTART;
+
+	if (brs_overflow_pending(event)) {
+		perf_pmu_disable(event->pmu);
+		perf_pmu_enable(event->pmu);
+	}
+
+	hrtimer_forward_now(timer, BRS_CHECK_INTERVAL);
+	return HRTIMER_RESTART;
+}
+
 /**
  * __amd_brs_active - is there a BRS event running on this CPU?
  *
@@ -717,9 +755,16 @@ bool __amd_brs_enable(struct perf_event *event)
 		brs_give_up(brs, event);
 	}
 
-	/* Stale if the hooks were turned off while this CPU was idle */
-	if (!is_idle_task(current))
+	if (is_idle_task(current)) {
+		/* Nothing overflows on an idle CPU: do not wake it */
+		hrtimer_try_to_cancel(&brs->timer);
+	} else {
+		/* Stale if the hooks were turned off while this CPU was idle */
 		brs->idle = false;
+		if (!hrtimer_active(&brs->timer))
+			hrtimer_start(&brs->timer, BRS_CHECK_INTERVAL,
+				      HRTIMER_MODE_REL_PINNED_HARD);
+	}
 
 	brs->ctl = (event->hw.config | ARCH_PERFMON_EVENTSEL_ENABLE) &
 		   ~cpuc->perf_ctr_virt_mask;
@@ -817,9 +862,12 @@ void amd_brs_add(struct perf_event *event)
 /**
  * amd_brs_del - the opposite of amd_brs_add()
  * @event: the event
+ *
+ * When a CPU goes offline, its events are taken off, and with them the timer.
  */
 void amd_brs_del(struct perf_event *event)
 {
+	hrtimer_try_to_cancel(this_cpu_ptr(&brs_cpu.timer));
 	perf_sched_cb_dec(event->pmu);
 }
 
@@ -989,6 +1037,8 @@ static bool __init brs_can_empty(void)
  */
 int __init amd_brs_init(void)
 {
+	int cpu;
+
 	if (!brs_has(&boot_cpu_data))
 		return -EOPNOTSUPP;
 
@@ -996,6 +1046,10 @@ int __init amd_brs_init(void)
 		pr_warn("the branch buffer cannot be cleared: BRS is not used\n");
 		return -EOPNOTSUPP;
 	}
+
+	for_each_possible_cpu(cpu)
+		hrtimer_setup(per_cpu_ptr(&brs_cpu.timer, cpu), brs_check,
+			      CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 
 	x86_pmu.lbr_nr = BRS_DEPTH;
 	x86_pmu.set_period = brs_set_period;

@@ -37,6 +37,9 @@ static u64 model_rdmsr(u32 msr)
 	if (msr == MSR_AMD_DBG_EXTN_CFG)
 		return m->cfg;
 
+	if (msr == MSR_F15H_PERF_CTR)
+		return m->ctr;
+
 	if (msr < MSR_AMD_SAMP_BR_FROM || i >= 2 * BRS_DEPTH) {
 		KUNIT_FAIL(test, "read of MSR 0x%x", msr);
 		return 0;
@@ -611,6 +614,29 @@ static void b9_counted_are_branches_that_start_in_the_mode(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, brs_counted(m->event, m->br, BRS_DEPTH), 5);
 }
 
+/* As the timer finds it, whose interrupt comes in any state of the counter */
+static void b19_lost_interrupt_is_found(struct kunit *test)
+{
+	struct brs_model *m = test->priv;
+
+	local64_set(&m->event->hw.period_left, 1000);
+	brs_set_counter(m->event, 1);
+	KUNIT_EXPECT_FALSE(test, brs_overflow_pending(m->event));
+
+	m->ctr = x86_pmu.cntval_mask;
+	KUNIT_EXPECT_FALSE(test, brs_overflow_pending(m->event));
+
+	m->ctr = 0;
+	KUNIT_EXPECT_TRUE(test, brs_overflow_pending(m->event));
+
+	/* The counter has gone on for long */
+	m->ctr = 1000000000;
+	KUNIT_EXPECT_TRUE(test, brs_overflow_pending(m->event));
+
+	brs_give_up(&m->brs, m->event);
+	KUNIT_EXPECT_FALSE(test, brs_overflow_pending(m->event));
+}
+
 /* The code of the whole kernel is not to be patched for each event */
 static void b13_last_close_leaves_the_hooks_for_a_while(struct kunit *test)
 {
@@ -736,6 +762,7 @@ static struct kunit_case brs_test_cases[] = {
 	KUNIT_CASE(b13_last_close_leaves_the_hooks_for_a_while),
 	KUNIT_CASE(b15_cpu_starts_with_brs_off),
 	KUNIT_CASE(b19_fallback_tells_what_was_recorded),
+	KUNIT_CASE(b19_lost_interrupt_is_found),
 	{}
 };
 

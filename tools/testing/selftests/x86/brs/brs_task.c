@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of the behaviours B4 and B13 to B16: BRS with several events, several
- * tasks and several CPUs, with idle CPUs, and with CPUs that go offline.
+ * Tests of the behaviours B4, B13 to B16 and B19: BRS with several events, several
+ * tasks and several CPUs, with idle CPUs, with CPUs that go offline, and with a task
+ * that has a CPU for itself.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -815,6 +816,35 @@ TEST_F(cgroup, b16_cgroup_event_has_its_own_tasks_only)
 	EXPECT_EQ(0, p.b);
 	brs_close(&e);
 	close(dir);
+}
+
+/*
+ * A processor that loses interrupts (see scripts/tests/brs-knobs) must not end the
+ * event. No other task runs for long enough to have the event restarted so often.
+ */
+TEST(b19_event_of_a_busy_task_goes_on)
+{
+	struct perf_event_attr attr = brs_attr(10007);
+	struct brs_tally t = {};
+	struct brs_event e;
+	int round;
+
+	REQUIRE_BRS();
+	attr.exclude_kernel = 1;
+	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 256));
+	brs_start(&e);
+	/* about one period each; a lost interrupt costs the periods of some 10 ms */
+	for (round = 0; round < 40000 && t.samples < 1000; round++) {
+		brs_mix(1250);
+		brs_drain(&e, &t);
+	}
+	brs_stop(&e);
+	TH_LOG("%lu samples in %d periods, %lu exact, %lu wrong", t.samples, round, t.exact,
+	       t.wrong);
+	EXPECT_GE(t.samples, 1000);
+	EXPECT_GE(t.exact * 100, t.samples * 90);
+	EXPECT_EQ(0, t.wrong);
+	brs_close(&e);
 }
 
 TEST_HARNESS_MAIN
