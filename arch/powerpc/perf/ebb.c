@@ -201,6 +201,7 @@ void ebb_flush_thread(void)
 		ebb_clear_unsaved(0);
 	}
 
+	t->ebb_program++;
 	ebb_forget_pmu(t);
 	ebb_forget_registers(t);
 	if (ebb_in_use(t)) {
@@ -344,7 +345,7 @@ int ebb_check_event(struct perf_event *event, u32 ppmu_flags)
 void ebb_save_count(struct perf_event *event, unsigned long count)
 {
 	local64_set(&event->hw.prev_count, count);
-	event->hw.last_tag = current->self_exec_id;
+	event->hw.last_tag = current->thread.ebb_program;
 }
 
 /**
@@ -352,12 +353,12 @@ void ebb_save_count(struct perf_event *event, unsigned long count)
  * @event: an EBB event of the current task
  *
  * Return: what ebb_save_count() has kept, or 0 if that was not done since the
- * task's last execve(): the counter of the old program is not shown to the new
- * one.
+ * last ebb_flush_thread(): the counter of the old program is not shown to the new
+ * program.
  */
 unsigned long ebb_saved_count(const struct perf_event *event)
 {
-	if (event->hw.last_tag != current->self_exec_id)
+	if (event->hw.last_tag != current->thread.ebb_program)
 		return 0;
 	return local64_read(&event->hw.prev_count);
 }
