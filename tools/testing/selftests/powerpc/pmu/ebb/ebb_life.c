@@ -404,7 +404,7 @@ TEST(e18_bhrb_is_read_in_the_handler)
 	tally.hook = read_bhrb;
 	work(50 * PERIOD);
 	ebb_disable();
-	EXPECT_LE(90, branches_read);
+	EXPECT_LE(at_least(90), branches_read);
 	EXPECT_LE(branches_read - 2, branch_seen);
 	EXPECT_EQ(0, tally.ill);
 	close(fd);
@@ -423,7 +423,7 @@ TEST(e18_bhrb_is_read_without_being_asked_for)
 	ASSERT_GE(fd, 0);
 	tally.hook = read_bhrb;
 	work(10 * PERIOD);
-	EXPECT_LE(18, branches_read);
+	EXPECT_LE(at_least(18), branches_read);
 	if (!cpu_is_v31()) {
 		EXPECT_LE(branches_read - 2, branch_seen);
 	}

@@ -549,11 +549,14 @@ TEST(e20_pending_exception_survives_a_switch)
 static int keep_alert(struct parent *parent, void *arg)
 {
 	unsigned long bescr, mmcr0;
+	bool wait;
 	int i;
 
 	(void)arg;
 	if (begin(1) < 0)
 		return 2;
+	wait = alerts_wait_for_pme();
+	arm(1u << 1, PERIOD);
 	for (i = 0; i < ROUNDS; i++) {
 		ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_PME);
 		tally.count = 0;
@@ -566,7 +569,10 @@ static int keep_alert(struct parent *parent, void *arg)
 			return 3;
 		if (tally.count)
 			return 4;
-		ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
+		if (wait)
+			ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
+		else
+			set_pme_for_alerts();
 		work(10);
 		asm volatile("" : : : "memory");
 		if (tally.count != 1 || tally.spurious)
@@ -640,7 +646,7 @@ TEST(e21_thread_without_an_event_gets_none)
 	work(50 * PERIOD);
 	ASSERT_EQ(0, pthread_join(thread, &result));
 	EXPECT_EQ(NULL, result);
-	EXPECT_LE(95, tally.count);
+	EXPECT_LE(at_least(95), tally.count);
 	ebb_disable();
 	close(fd);
 }
@@ -748,7 +754,7 @@ TEST(e21_signals_of_another_process_lose_none)
 	EXPECT_EQ(200, signals);
 	EXPECT_EQ(0, tally.spurious);
 	EXPECT_EQ(0, tally.ill);
-	EXPECT_LE(2 * loops / PERIOD, tally.count);
+	EXPECT_LE(at_least(2 * loops / PERIOD), tally.count);
 	close(fd);
 	EXPECT_EQ(0, child_end(&child));
 }

@@ -102,9 +102,15 @@ bool pmc_writable(void);
 bool group_b_readable(void);
 
 /* Runs loops of two instructions, none of which is a load, a store or a call. */
-void work(unsigned long loops);
+__attribute__((noinline)) void work(unsigned long loops);
 bool work_until(unsigned long count);
 bool tally_fits(unsigned long loops);
+
+/* How the processor decides what the ISA leaves open about alerts and exceptions */
+unsigned long lateness(void);
+unsigned long at_least(unsigned long ebbs);
+bool alerts_wait_for_pme(void);
+void set_pme_for_alerts(void);
 
 /* The result of read() on an event of open_plain() */
 struct count {
