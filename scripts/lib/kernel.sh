@@ -32,8 +32,8 @@ kernel_make() {
 fragments() {
 	local arch=$1 flavour name
 	shift
-	# our debug kernel has the KUnit tests, too; the stock kernel does not have these tests
-	case " $* " in *' debug '*) [ -n "$stock" ] || set -- kunit "$@" ;; esac
+	# our debug and distro kernels have the KUnit tests, too; the stock kernel does not have these tests
+	case " $* " in *' debug '* | *' distro '*) [ -n "$stock" ] || set -- kunit "$@" ;; esac
 	for flavour in common "$arch" "$@"; do
 		for name in "$flavour" "$flavour-$arch"; do
 			[ ! -e "$top/scripts/configs/$name.config" ] || echo "$top/scripts/configs/$name.config"
