@@ -18,13 +18,14 @@ ENDLESS = {
 }
 
 
-def run(cpu, options=(), stock=False):
+def run(cpu, options=(), stock=False, folder=None):
     """Run the programs in one guest; returns {program: pass, FAIL or skip}."""
-    folder = compare.programs("stock-ebb")
+    folder = folder or compare.programs("stock-ebb")
     names = sorted(n for n in os.listdir(folder)
                    if n not in ENDLESS and os.access(os.path.join(folder, n), os.X_OK)
                    and os.path.isfile(os.path.join(folder, n)))
-    done, ran = compare.in_guest("powerpc", folder, names, stock=stock, options=["--cpu", f"{cpu},pmu-cpi={CPI}", *options])
+    done, ran = compare.in_guest("powerpc", folder, names, stock=stock,
+                                 options=["--cpu", f"{cpu},pmu-cpi={CPI}", *options])
     results = {}
     for name, (lines, ended) in ran.items():
         said = [found[1] for found in map(VERDICT.match, lines) if found]

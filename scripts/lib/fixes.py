@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The fixes for the base's own code, patches/linux-7.3/fixes-*: each as a commit on the unmodified
+base, and kernels of such commits."""
+import glob
+import hashlib
+import os
+import shutil
+import subprocess
+import typing
+
+import gitrepo
+import patch
+import series_build
+from gitrepo import Git
+from project import BASE, BUILD, LINUX, TOP, Failure, lines_of
+
+FOLDER = os.path.join("patches", "linux-7.3")
+# The base that the fixes are written for; another base may lack what a fix changes
+WRITTEN_FOR = "7.3"
+BUILD_KERNEL = os.path.join(TOP, "scripts", "build-kernel")
+IMAGES = {"powerpc": "vmlinux", "x86": "bzImage"}
+
+
+class Fix(typing.NamedTuple):
+    """A patch and its commit on the base, alone if it can be alone."""
+
+    path: str                       # of the patch in the project
+    name: str                       # TOPIC/NUMBER
+    subject: str
+    commit: typing.Optional[str]    # None: not there, and reason tells why
+    reason: str                     # why there is no commit, or with which patches it is
+    missing: bool                   # it should apply to this base, and does not
+
+
+def topics():
+    """The topics in the order in which they are to be mailed."""
+    listed = lines_of(os.path.join(FOLDER, "fixes"))
+    folders = glob.glob(os.path.join(glob.escape(os.path.join(TOP, FOLDER)), "fixes-*"))
+    other = {os.path.basename(folder) for folder in folders}.symmetric_difference(listed)
+    if other:
+        raise Failure(f"{FOLDER}/fixes does not list what is there: {' '.join(sorted(other))}")
+    return listed
+
+
+def files_of(topic):
+    """The paths of a topic's patches."""
+    return [os.path.join(FOLDER, topic, name) for name in lines_of(os.path.join(FOLDER, topic, "series"))]
+
+
+class Lab:
+    """A work tree of the base in which fixes are applied and built."""
+
+    def __init__(self):
+        self.tree = os.path.join(BUILD, "fixes", "linux")
+        self.base_dir = os.path.realpath(gitrepo.default_base(LINUX))
+        self.title = gitrepo.title(LINUX, self.base_dir)
+        store, self.base = gitrepo.base_commit(LINUX, self.base_dir)
+        self.git = Git(os.path.join(self.tree, ".git"), self.tree)
+        if not os.path.exists(self.git.git_dir):
+            os.makedirs(self.tree, exist_ok=True)
+            gitrepo.init(self.tree)
+            for name, value in (("gc.auto", "0"), ("core.autocrlf", "false"), ("user.name", patch.NEUTRAL[0]),
+                                ("user.email", patch.NEUTRAL[1]), ("advice.detachedHead", "false")):
+                self.git.run("config", name, value)
+        gitrepo.borrow_objects(self.git.git_dir, store)
+        self.base_index = os.path.join(self.git.git_dir, f"index-{self.base}")
+        if not os.path.exists(self.base_index):
+            Git(self.git.git_dir, index=self.base_index + ".new").run("read-tree", self.base)
+            os.replace(self.base_index + ".new", self.base_index)
+
+    def checkout(self, commit):
+        """Go to a commit; only the files that differ are written, so that make compiles little."""
+        self.git.run("checkout", "-q", "-f", "--detach", commit)
+
+    def tree_of(self, commit):
+        return self.git.text("rev-parse", f"{commit}^{{tree}}")
+
+    def commit(self, tree, parents, message=""):
+        return self.git.commit(tree, parents, message, (patch.NEUTRAL, patch.EPOCH))
+
+    def apply(self, mail, parent, index):
+        """Returns (commit, None) with a patch on top of parent, or (None, why there is none).
+
+        index: a git index file with parent's content, which gets that of the commit."""
+        git = Git(self.git.git_dir, index=index)
+        try:
+            series_build.apply_hunks(git, mail)
+        except Failure as failure:
+            if git.run("apply", "--cached", "--check", "--reverse", "-", data=mail.hunks.encode(),
+                       check=False).returncode == 0:
+                return None, f"{self.title} has it already"
+            return None, str(failure)
+        return self.commit(git.text("write-tree"), [parent], mail.message), None
+
+    def pick(self, commit, onto):
+        """Returns the change that a commit makes as a commit on another one, None if they collide."""
+        before = self.commit(self.tree_of(f"{commit}^"), [])
+        sides = [self.commit(self.tree_of(side), [before]) for side in (onto, commit)]
+        merged = self.git.run("merge-tree", "--write-tree", *sides, check=False)
+        return self.commit(merged.stdout.decode().split()[0], [onto]) if merged.returncode == 0 else None
+
+    def topic(self, topic):
+        """A topic's fixes, and its patches as one series of commits on the base."""
+        found, series = [], []
+        index = shutil.copyfile(self.base_index, self.base_index + ".topic")
+        for path in files_of(topic):
+            mail = patch.read(path)
+            commit, reason = self.apply(mail, series[-1] if series else self.base, index)
+            missing = not commit and BASE == WRITTEN_FOR and "already" not in reason
+            name = f"{topic}/{os.path.basename(path)[:4]}"
+            found.append(Fix(path, name, mail.subject, commit, reason or "", missing))
+            series += [commit] if commit else []
+        os.unlink(index)
+        return [self.alone(fix) if fix.commit else fix for fix in found], series
+
+    def alone(self, fix):
+        """The fix without those before it in its topic, or with them if it builds on them."""
+        commit = self.pick(fix.commit, self.base)
+        return fix._replace(commit=commit) if commit else fix._replace(reason="with the patches before it")
+
+    def fixes(self):
+        """All fixes in the order of their topics, and a commit with all of them."""
+        found, together = [], self.base
+        for topic in topics():
+            mine, series = self.topic(topic)
+            found += mine
+            for commit in series:
+                together = self.pick(commit, together)
+                if not together:
+                    raise Failure(f"{topic} collides with the topics before it")
+        return found, together
+
+    def build(self, commit, arch, flavour=None):
+        """Returns the path of a kernel, which is built if there is none of this source and configuration."""
+        flavours = [f"--{flavour}"] if flavour else []
+        digest = hashlib.sha1(self.git.text("rev-parse", f"{commit}^{{tree}}").encode())
+        for path in sorted(glob.glob(os.path.join(glob.escape(TOP), "scripts", "configs", "*"))):
+            with open(path, "rb") as f:
+                digest.update(f.read())
+        image = os.path.join(BUILD, "fixes", "kernels", arch, flavour or "-", digest.hexdigest()[:16], IMAGES[arch])
+        if not os.path.exists(image):
+            self.checkout(commit)
+            self.start_flavour(arch, flavour)
+            subprocess.run([BUILD_KERNEL, arch, "--source", self.tree, *flavours], check=True)
+            os.makedirs(os.path.dirname(image), exist_ok=True)
+            built = os.path.join(self.tree, ".out", *([flavour] if flavour else []), arch, IMAGES[arch])
+            shutil.copyfile(built, image + ".new")
+            os.replace(image + ".new", image)
+        return image
+
+    def start_flavour(self, arch, flavour):
+        """Start from the objects of the plain kernel: only what depends on the flavour's options is compiled."""
+        plain, mine = (os.path.join(self.tree, f".{name}") for name in (arch, f"{flavour}-{arch}"))
+        if flavour and os.path.exists(os.path.join(plain, ".inputs")) and not os.path.exists(mine):
+            subprocess.run(["cp", "-a", plain, mine + ".part"], check=True)
+            for name in (".inputs", ".kconfig"):
+                os.unlink(os.path.join(mine + ".part", name))
+            os.rename(mine + ".part", mine)
+
+    def compiles(self, commit, arch, flavour, *objects):
+        """Whether objects can be compiled."""
+        self.checkout(commit)
+        self.start_flavour(arch, flavour)
+        return subprocess.run([BUILD_KERNEL, arch, "--source", self.tree, f"--{flavour}", "--", *objects],
+                              stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+    def selftests(self, commit, arch, folder, programs=()):
+        """Build programs of the kernel's selftests, all if none are named; returns where they are."""
+        self.checkout(commit)
+        out = os.path.join(BUILD, "fixes", "selftests", folder.replace("/", "-"), commit[:12])
+        os.makedirs(out, exist_ok=True)
+        cross = {"powerpc": "powerpc64le-linux-gnu-", "x86": ""}[arch]
+        done = subprocess.run(["make", "-B", "-C", os.path.join(self.tree, "tools", "testing", "selftests", folder),
+                               f"OUTPUT={out}", f"ARCH={arch}", f"CROSS_COMPILE={cross}", f"CC={cross}gcc",
+                               "LDFLAGS=-static", *([os.path.join(out, name) for name in programs] or ["all"])],
+                              capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failure(f"the selftests in {folder} do not build: {done.stderr.strip().splitlines()[-1]}")
+        return out
+
+    def style(self, path):
+        """What checkpatch says of a patch file, without what only the sender can add and what needs Linux' history."""
+        accepted = "MISSING_FIXES_TAG,UNKNOWN_COMMIT_ID,FILE_PATH_CHANGES"
+        said = subprocess.run([os.path.join(self.tree, "scripts", "checkpatch.pl"), "--strict", "--no-signoff",
+                               "--terse", "--show-types", "--no-summary", "--ignore", accepted,
+                               os.path.join(TOP, path)], cwd=self.tree, capture_output=True, text=True, check=False)
+        return said.stdout.strip()
