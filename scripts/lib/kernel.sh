@@ -34,6 +34,8 @@ fragments() {
 	shift
 	# our debug and distro kernels have the KUnit tests, too; the stock kernel does not have these tests
 	case " $* " in *' debug '* | *' distro '*) [ -n "$stock" ] || set -- kunit "$@" ;; esac
+	# options that the stock kernel does not have
+	[ -n "$stock" ] || set -- ours "$@"
 	for flavour in common "$arch" "$@"; do
 		for name in "$flavour" "$flavour-$arch"; do
 			[ ! -e "$top/scripts/configs/$name.config" ] || echo "$top/scripts/configs/$name.config"
