@@ -43,7 +43,7 @@
 #include "ebb.h"
 #include "isa207-common.h"
 
-/* The PMU that gives EBB, or NULL if the running driver gives none */
+/* The PMU that delivers EBBs, or NULL if the running driver delivers none */
 static struct pmu *ebb_pmu __ro_after_init;
 
 /* ebb_pmu has the registers of ISA v3.1: MMCR3, SIER2 and SIER3 */
@@ -146,7 +146,7 @@ bool ebb_first_use(void)
 
 	preempt_disable();
 	ebb_load_registers(t);
-	/* The register has the cause of this interrupt, too. */
+	/* FSCR holds the cause of this interrupt, too: do not keep that field. */
 	t->fscr = (t->fscr & ~FSCR_INTR_CAUSE) | FSCR_EBB;
 	mtspr(SPRN_FSCR, t->fscr);
 	preempt_enable();
@@ -194,7 +194,7 @@ void ebb_flush_thread(void)
 
 	local_irq_save(flags);
 
-	/* Stopping the PMU moves the user's part of it to the thread_struct. */
+	/* Stopping the PMU copies the user's part of its registers to thread_struct. */
 	on_pmu = ebb_on_pmu();
 	if (on_pmu) {
 		perf_pmu_disable(ebb_pmu);
@@ -227,7 +227,7 @@ void ebb_sync_thread(struct task_struct *task)
 	unsigned long flags;
 
 	if (task != current)
-		return;		/* saved when the task was switched out */
+		return;		/* the registers of a task were saved when it was switched out */
 
 	local_irq_save(flags);
 	if (ebb_in_use(&task->thread))
@@ -364,10 +364,9 @@ unsigned long ebb_saved_count(const struct perf_event *event)
 }
 
 /*
- * What sysfs says of the bits of an event code, beside what the PMU driver says
- * of its own: see EVENT_WANTS_EBB, EVENT_WANTS_BHRB and EVENT_IFM_SHIFT.
+ * Names of the bits of an event code that ask for EBB, for sysfs. They are the bits
+ * of EVENT_WANTS_EBB, EVENT_WANTS_BHRB and EVENT_IFM_SHIFT.
  */
-
 PMU_FORMAT_ATTR(ebb,		"config:63");
 PMU_FORMAT_ATTR(bhrb,		"config:62");
 PMU_FORMAT_ATTR(bhrb_filter,	"config:60-61");
@@ -384,7 +383,7 @@ static umode_t ebb_format_is_visible(struct kobject *kobj, struct attribute *att
 	return ebb_pmu ? attr->mode : 0;
 }
 
-/* For the folder that the PMU driver's own format group has made */
+/* Adds its files to the folder "format" that the PMU driver has made in sysfs */
 const struct attribute_group ebb_format_group = {
 	.name = "format",
 	.attrs = ebb_format_attrs,

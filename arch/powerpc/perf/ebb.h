@@ -10,10 +10,10 @@
 
 #ifdef CONFIG_PPC64
 
-/* In MMCR0 while a thread has the PMU: EBBs, access to the BHRB and to all PMCs */
+/* Bits of MMCR0 while a thread has the PMU: EBBs, access to the BHRB and all PMCs */
 #define EBB_MMCR0	(MMCR0_EBE | MMCR0_BHRBA | MMCR0_PMCC_U6)
 
-/* In hw_perf_event.flags */
+/* Flags in hw_perf_event.flags */
 #define EBB_EVENT	0x1	/* an EBB event */
 #define EBB_ARMED	0x2	/* the leader of a group that has had the PMU */
 

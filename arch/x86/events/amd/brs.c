@@ -97,13 +97,13 @@
 #define BRS_FROM(i)		(MSR_AMD_SAMP_BR_FROM + 2 * (i))
 #define BRS_TO(i)		(BRS_FROM(i) + 1)
 
-/* In SAMP_BR_TO: hardware has not written this entry */
+/* Value of SAMP_BR_TO in an entry that hardware has not written */
 #define BRS_TO_EMPTY		0
 
 /* Event select of retired taken branches, which is what BRS records */
 #define BRS_EVENT_TAKEN		0xc4
 
-/* In the filter of an event, beside the X86_BR_* flags: save the privilege too */
+/* Flag in the filter of an event, beside X86_BR_*: save the privilege level, too */
 #define BRS_SEL_PRIV_SAVE	BIT_ULL(32)
 
 /*
@@ -174,7 +174,7 @@ DEFINE_STATIC_CALL_NULL(x86_pmu_nmi_exit, void (void));
 static struct event_constraint brs_constraint __ro_after_init =
 	EVENT_CONSTRAINT(0, BIT(BRS_PMC), 0);
 
-/* Large increment events need the next counter as well */
+/* Counters of an event with large increments, which takes two counters */
 static struct event_constraint brs_pair_constraint __ro_after_init =
 	__EVENT_CONSTRAINT(0, BIT(BRS_PMC), 0, 1, 0, PERF_X86_EVENT_PAIR);
 
@@ -193,7 +193,7 @@ static void brs_wrmsr(u32 msr, u64 val)
 	wrmsrq(msr, val);
 }
 
-/* For the places where nothing may be traced */
+/* Write an MSR where tracing is forbidden (noinstr) */
 static __always_inline void brs_wrmsr_noinstr(u32 msr, u64 val)
 {
 	__wrmsrq(msr, val);
@@ -211,7 +211,7 @@ static __always_inline void brs_stop(struct brs_cpu *brs)
 	brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
 }
 
-/* Mark the buffer as not full, and as empty in fallback, where parts are read */
+/* Clear the last entry, which marks the buffer as not full; in fallback, all entries */
 static __always_inline void brs_arm(struct brs_cpu *brs)
 {
 	int i = brs->failed < BRS_FALLBACK ? BRS_DEPTH - 1 : 0;
@@ -265,7 +265,7 @@ static noinstr void amd_brs_idle(bool enter)
 	unsigned long flags;
 
 	if (enter) {
-		/* @idle first: the NMIs to come do not start what is stopped here */
+		/* Set @idle first: later NMIs must not start what is stopped here */
 		brs->idle = true;
 		barrier();
 		if (brs->state == BRS_ON)
@@ -310,7 +310,7 @@ static bool brs_counts_kernel(struct perf_event *event)
 	return event->hw.config & ARCH_PERFMON_EVENTSEL_OS;
 }
 
-/* The least number of events from the end of an NMI to the next overflow */
+/* Returns the least number of events from the end of an NMI to the next overflow */
 static s64 brs_nmi_distance(struct perf_event *event)
 {
 	if (!brs_counts_kernel(event))
@@ -411,7 +411,7 @@ static unsigned int brs_read(const struct brs_cpu *brs,
 	unsigned int nr = 0;
 	int i;
 
-	/* Only the last entry has been cleared: the others may be old */
+	/* brs_arm() has cleared only the last entry: other entries may be old */
 	if (!full && brs->failed < BRS_FALLBACK)
 		return 0;
 
@@ -432,7 +432,7 @@ static unsigned int brs_read(const struct brs_cpu *brs,
 
 		if (full && brs->failed < BRS_FALLBACK)
 			return 0;
-		/* What was recorded later belongs to the NMI, too */
+		/* Branches that were recorded after this branch belong to the NMI, too */
 		nr = 0;
 	}
 
@@ -464,7 +464,7 @@ static unsigned int brs_filter(struct perf_branch_entry *br, unsigned int nr,
 	unsigned int i, out = 0;
 	int type, offset;
 
-	/* The usual case of an event for user and kernel: nothing to look for */
+	/* No filter, the usual case of an event for user and kernel: keep all */
 	if (all && (sel & X86_BR_PLM) == X86_BR_PLM &&
 	    !(sel & (X86_BR_TYPE_SAVE | BRS_SEL_PRIV_SAVE)))
 		return nr;
@@ -473,7 +473,7 @@ static unsigned int brs_filter(struct perf_branch_entry *br, unsigned int nr,
 		if (!brs_privilege_ok(&br[i], sel))
 			continue;
 
-		/* Decoding is expensive: only where something depends on it */
+		/* Decode a branch only if the filter needs its type: that is expensive */
 		if (!all || (sel & X86_BR_TYPE_SAVE)) {
 			type = branch_type_fused(br[i].from, br[i].to, 0, &offset);
 			/* Only a conditional jump is fused with what is before it */
@@ -509,15 +509,15 @@ static bool brs_user_regs_saved(const struct pt_regs *regs,
 {
 	unsigned long cea = (unsigned long)get_cpu_entry_area(smp_processor_id());
 
-	/* Still, or again, the stack pointer of user mode */
+	/* The entry code still runs on the user's stack, or returns to it */
 	if (!kernel_ip(regs->sp))
 		return false;
 
-	/* The stacks on which the entry code starts and ends */
+	/* On the entry stack, registers are not yet saved or already restored */
 	if (regs->sp >= cea && regs->sp < cea + CPU_ENTRY_AREA_SIZE)
 		return false;
 
-	/* Registers are being pushed or popped */
+	/* The entry code is pushing or popping the registers */
 	return regs->sp <= (unsigned long)user ||
 	       regs->sp > (unsigned long)(user + 1);
 }
@@ -607,7 +607,7 @@ static bool brs_sample(struct brs_cpu *brs, struct perf_event *event,
 	cpuc->lbr_stack.nr = brs_filter(br, nr, hwc->branch_reg.config);
 	cpuc->lbr_stack.hw_idx = -1ULL;
 
-	/* Samples that have been missed for good are not made up for */
+	/* Drop the samples that are overdue: they cannot be taken any more */
 	left = local64_read(&hwc->period_left) + hwc->sample_period;
 	local64_set(&hwc->period_left, left > 0 ? left : hwc->sample_period);
 	hwc->last_period = hwc->sample_period;
@@ -615,7 +615,7 @@ static bool brs_sample(struct brs_cpu *brs, struct perf_event *event,
 
 	perf_sample_data_init(&data, 0, hwc->last_period);
 	perf_sample_save_brstack(&data, event, &cpuc->lbr_stack, NULL);
-	/* Stops the event, and its group, if this has to be throttled */
+	/* Stops the event and its group if the event has to be throttled */
 	perf_event_overflow(event, &data, regs);
 
 	return true;
@@ -654,7 +654,7 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 	overflowed = brs_overflowed(val);
 
 	if (!overflowed) {
-		/* This NMI is about another counter: do not overflow on its way out */
+		/* Another counter caused this NMI: do not overflow on the way out of it */
 		if (-sign_extend64(val, x86_pmu.cntval_bits - 1) < min)
 			brs_set_counter(event, min);
 	} else if (left > BRS_DEPTH) {
@@ -759,7 +759,7 @@ bool __amd_brs_enable(struct perf_event *event)
 		/* Nothing overflows on an idle CPU: do not wake it */
 		hrtimer_try_to_cancel(&brs->timer);
 	} else {
-		/* Stale if the hooks were turned off while this CPU was idle */
+		/* @idle is still set if the hooks were turned off while the CPU was idle */
 		brs->idle = false;
 		if (!hrtimer_active(&brs->timer))
 			hrtimer_start(&brs->timer, BRS_CHECK_INTERVAL,
@@ -770,7 +770,7 @@ bool __amd_brs_enable(struct perf_event *event)
 		   ~cpuc->perf_ctr_virt_mask;
 	brs->user_ip = 0;
 
-	/* brs_start() starts the lower counter of a pair only */
+	/* Start the upper counter of a pair here: brs_start() starts the lower one */
 	if (is_counter_pair(&event->hw))
 		brs_wrmsr(x86_pmu_config_addr(BRS_PMC + 1),
 			  x86_pmu.perf_ctr_pair_en);
@@ -783,7 +783,7 @@ bool __amd_brs_enable(struct perf_event *event)
 	brs->state = BRS_ON;
 	barrier();
 
-	/* An NMI may have stopped the event before that, by throttling */
+	/* Throttling may have stopped the event in an NMI before brs_arm() */
 	if (!brs_event(cpuc)) {
 		brs->state = BRS_OFF;
 		return false;
@@ -883,7 +883,7 @@ struct event_constraint *amd_brs_constraint(struct perf_event *event)
 					     &brs_constraint;
 }
 
-/* What may be asked for, and which X86_BR_* flags it stands for */
+/* PERF_SAMPLE_BRANCH_* flags that BRS supports, and their X86_BR_* flags */
 static const struct {
 	u64	sample_type;
 	u64	sel;
