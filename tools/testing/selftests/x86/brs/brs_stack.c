@@ -424,7 +424,7 @@ static void counts_agree(struct __test_metadata *_metadata,
 TEST(b6_kernel_samples_are_branches_by_period)
 {
 	REQUIRE_BRS();
-	counts_agree(_metadata, no_user, 50000);
+	counts_agree(_metadata, no_user, 75000);
 }
 
 TEST(b6_all_samples_are_branches_by_period)
