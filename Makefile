@@ -9,8 +9,10 @@ S := ./scripts
 export T G LONG
 # BASE=7.3: another kernel source, with outputs of its own in build/7.3
 export BASE
-# ARCH=powerpc or x86, for shell and deb
+# ARCH=powerpc or x86, for shell, deb and kit
 ARCH ?=
+# for deb: a kernel configuration, or small
+CONFIG ?=
 
 ## all: fetch, build, boot both guests and show both features at work
 .PHONY: all demo
@@ -81,10 +83,15 @@ apply:
 	@test -n "$(KERNEL)" || { echo "make apply: say where: make apply KERNEL=dir" >&2; exit 2; }
 	@$S/apply "$(KERNEL)"
 
-## deb: installable kernel packages: make deb ARCH=powerpc or x86
+## deb: packages of the kernel and perf: make deb ARCH=powerpc or x86; CONFIG=small in minutes
 .PHONY: deb
 deb:
-	@$S/build-deb "$(ARCH)"
+	@$S/build-deb "$(ARCH)" $(if $(CONFIG),"$(CONFIG)")
+
+## kit: what to take to a machine with BRS or EBB: make kit ARCH=powerpc or x86
+.PHONY: kit
+kit:
+	@$S/build-kit "$(ARCH)" $(if $(CONFIG),"$(CONFIG)")
 
 ## send: mail a topic: make send TOPIC=...; a dry run unless SEND=really
 .PHONY: send

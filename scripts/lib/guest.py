@@ -165,7 +165,7 @@ def emulator_command(args, initrd):
             *arch.machine, "-accel", "tcg", "-cpu", args.cpu or arch.cpu,
             "-smp", str(args.smp), "-m", "1G", "-nodefaults", "-no-user-config",
             "-display", "none", "-no-reboot",
-            "-kernel", kernel, "-initrd", initrd, "-append", append.strip(),
+            "-kernel", kernel, *(["-initrd", initrd] if initrd else []), "-append", append.strip(),
             *shlex.split(os.environ.get("QEMU_ARGS", ""))]
 
 
