@@ -105,7 +105,8 @@ def make_root(arch, folder, disk, kernel):
     with open(os.path.join(folder, "debootstrap.log"), "wb") as log:
         run(*([] if native else ["fakeroot"]), "sh", "-c", script, "sh", folder, debian.name, downloads, debian.package,
             RELEASE, site[0] if site else "http://deb.debian.org/debian",
-            os.path.join(TOP, "scripts", "lib", "debian-init"), SIZE, "native" if native else "", stdout=log, stderr=log, env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
+            os.path.join(TOP, "scripts", "lib", "debian-init"), SIZE, "native" if native else "",
+            stdout=log, stderr=log, env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
     package, = glob.glob(os.path.join(glob.escape(folder), "linux-image-*.deb"))
     unpack_kernel(arch, package, os.path.dirname(kernel.image))
     part = os.path.join(folder, "part.img")
