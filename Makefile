@@ -83,12 +83,12 @@ apply:
 	@test -n "$(KERNEL)" || { echo "make apply: say where: make apply KERNEL=dir" >&2; exit 2; }
 	@$S/apply "$(KERNEL)"
 
-## deb: packages of the kernel and perf: make deb ARCH=powerpc or x86; CONFIG=small in minutes
+## deb: packages of the kernel and perf: make deb ARCH=powerpc or x86; CONFIG=small for the emulators
 .PHONY: deb
 deb:
 	@$S/build-deb "$(ARCH)" $(if $(CONFIG),"$(CONFIG)")
 
-## kit: what to take to a machine with BRS or EBB: make kit ARCH=powerpc or x86
+## kit: what to take to a machine with BRS or EBB (not tried as a whole yet): make kit ARCH=powerpc or x86
 .PHONY: kit
 kit:
 	@$S/build-kit "$(ARCH)" $(if $(CONFIG),"$(CONFIG)")
