@@ -14,9 +14,7 @@ import qmp
 
 def command(arch):
     """Returns the command line of an emulator without a guest, a display and default devices."""
-    emulator = os.path.join(guest.TOP, "build", "emulators", guest.ARCHES[arch].emulator)
-    return [emulator, "-L", "/usr/share/qemu", "-L", "/usr/share/seabios", *guest.ARCHES[arch].machine,
-            "-nodefaults", "-display", "none"]
+    return [*guest.emulator_start(arch), "-nodefaults", "-display", "none"]
 
 
 @contextlib.contextmanager

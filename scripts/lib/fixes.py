@@ -9,6 +9,7 @@ import subprocess
 import typing
 
 import gitrepo
+import guest
 import patch
 import series_build
 from gitrepo import Git
@@ -18,7 +19,6 @@ FOLDER = os.path.join("patches", "linux-7.3")
 # The base that the fixes are written for; another base may lack what a fix changes
 WRITTEN_FOR = "7.3"
 BUILD_KERNEL = os.path.join(TOP, "scripts", "build-kernel")
-IMAGES = {"powerpc": "vmlinux", "x86": "bzImage"}
 
 
 class Fix(typing.NamedTuple):
@@ -137,13 +137,14 @@ class Lab:
         for path in sorted(glob.glob(os.path.join(glob.escape(TOP), "scripts", "configs", "*"))):
             with open(path, "rb") as f:
                 digest.update(f.read())
-        image = os.path.join(BUILD, "fixes", "kernels", arch, flavour or "-", digest.hexdigest()[:16], IMAGES[arch])
+        name = guest.ARCHES[arch].kernel
+        image = os.path.join(BUILD, "fixes", "kernels", arch, flavour or "-", digest.hexdigest()[:16], name)
         if not os.path.exists(image):
             self.checkout(commit)
             self.start_flavour(arch, flavour)
             subprocess.run([BUILD_KERNEL, arch, "--source", self.tree, *flavours], check=True)
             os.makedirs(os.path.dirname(image), exist_ok=True)
-            built = os.path.join(self.tree, ".out", *([flavour] if flavour else []), arch, IMAGES[arch])
+            built = os.path.join(self.tree, ".out", *([flavour] if flavour else []), arch, name)
             shutil.copyfile(built, image + ".new")
             os.replace(image + ".new", image)
         return image

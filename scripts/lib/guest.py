@@ -142,14 +142,25 @@ def existing(path, made_by):
     return path
 
 
+def kernel_image(arch, flavour="", stock=False):
+    """Returns the path of a kernel that scripts/build-kernel makes."""
+    return os.path.join(BUILD, *(["stock"] if stock else []), *([flavour] if flavour else []), arch,
+                        ARCHES[arch].kernel)
+
+
+def emulator_start(arch, emulator=None):
+    """Returns the start of an emulator's command line: its file, where its firmware is, and the machine."""
+    return [emulator or os.path.join(TOP, "build", "emulators", ARCHES[arch].emulator),
+            "-L", "/usr/share/qemu", "-L", "/usr/share/seabios", *ARCHES[arch].machine]
+
+
 def emulator_command(args, initrd):
     """Returns the emulator's command line, without the options for the console and the ports."""
     arch = ARCHES[args.arch]
-    stock = ["stock"] if args.stock else []
-    kernel = args.kernel or os.path.join(BUILD, *stock, args.arch, arch.kernel)
-    emulator = args.emulator or os.path.join(TOP, "build", "emulators", arch.emulator)
+    kernel = args.kernel or kernel_image(args.arch, stock=args.stock)
+    start = emulator_start(args.arch, args.emulator)
     existing(kernel, "make " + ("stock" if args.stock else "kernels"))
-    existing(emulator, "make emulators")
+    existing(start[0], "make emulators")
     # panic=-1: the kernel resets the machine after a panic, and -no-reboot ends the emulator
     append = f"console={arch.console} panic=-1 {arch.append} {args.append}"
     debugger = []
@@ -158,11 +169,10 @@ def emulator_command(args, initrd):
         debugger = ["-S", "-gdb", f"tcp:127.0.0.1:{port}"]
         append += " nokaslr"
         # the debugger reads symbols from vmlinux, as the bzImage of x86 has none
-        symbols = os.path.join(BUILD, *stock, "linux", f".{args.arch}", "vmlinux")
+        symbols = os.path.join(BUILD, *(["stock"] if args.stock else []), "linux", f".{args.arch}", "vmlinux")
         print("waiting for: gdb-multiarch " + shlex.join([symbols if not args.kernel else args.kernel, "-ex",
                                                           f"target remote 127.0.0.1:{port}"]), file=sys.stderr)
-    return [emulator, *debugger, "-L", "/usr/share/qemu", "-L", "/usr/share/seabios",
-            *arch.machine, "-accel", "tcg", "-cpu", args.cpu or arch.cpu,
+    return [*start, *debugger, "-accel", "tcg", "-cpu", args.cpu or arch.cpu,
             "-smp", str(args.smp), "-m", "1G", "-nodefaults", "-no-user-config",
             "-display", "none", "-no-reboot",
             "-kernel", kernel, *(["-initrd", initrd] if initrd else []), "-append", append.strip(),
