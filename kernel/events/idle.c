@@ -91,8 +91,9 @@ void perf_idle_get(void)
 /**
  * perf_idle_put - undo a call of perf_idle_get() when the event is destroyed
  *
- * The hooks are turned off after a second without such events. Patching the kernel's code
- * disturbs all CPUs, so opening and closing events in a loop must not cause it.
+ * The hooks are turned off after a second without such events. Patching the
+ * kernel's code disturbs all CPUs, so opening and closing events in a loop must not
+ * cause it.
  *
  * Context: process context, may sleep.
  */

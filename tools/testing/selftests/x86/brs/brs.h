@@ -47,6 +47,8 @@ bool brs_present(void);
 
 /* Attributes of branch-brs with branch stacks, for user and kernel, disabled */
 struct perf_event_attr brs_attr(__u64 period);
+/* Attributes of branch-brs without branch stacks; an event with period 0 only counts */
+struct perf_event_attr brs_plain_attr(__u64 period);
 int brs_try(struct perf_event_attr *attr, pid_t pid, int cpu, int group);
 int brs_open(struct brs_event *event, struct perf_event_attr *attr, pid_t pid, int cpu,
 	     unsigned int pages);

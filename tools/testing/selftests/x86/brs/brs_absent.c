@@ -52,11 +52,9 @@ static int amd_family(void)
 
 static struct perf_event_attr plain(__u64 config, __u64 period)
 {
-	struct perf_event_attr attr = brs_attr(period);
+	struct perf_event_attr attr = brs_plain_attr(period);
 
 	attr.config = config;
-	attr.sample_type &= ~PERF_SAMPLE_BRANCH_STACK;
-	attr.branch_sample_type = 0;
 	attr.exclude_kernel = 1;
 	return attr;
 }

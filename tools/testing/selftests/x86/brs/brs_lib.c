@@ -38,6 +38,15 @@ struct perf_event_attr brs_attr(__u64 period)
 	return attr;
 }
 
+struct perf_event_attr brs_plain_attr(__u64 period)
+{
+	struct perf_event_attr attr = brs_attr(period);
+
+	attr.sample_type &= ~PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = 0;
+	return attr;
+}
+
 /* Opens an event; returns its file descriptor or a negative error number. */
 int brs_try(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
 {

@@ -331,9 +331,7 @@ TEST(b3_no_rule_without_a_stack)
 
 	REQUIRE_BRS();
 	for (i = 0; i < ARRAY_LEN(periods); i++) {
-		attr = brs_attr(periods[i]);
-		attr.sample_type &= ~PERF_SAMPLE_BRANCH_STACK;
-		attr.branch_sample_type = 0;
+		attr = brs_plain_attr(periods[i]);
 		EXPECT_EQ(0, try_open(&attr));
 	}
 	attr.freq = 1;

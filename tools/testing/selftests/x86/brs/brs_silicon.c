@@ -145,14 +145,10 @@ static int sample(struct perf_event_attr *attr, void (*row)(int fd, unsigned lon
 
 static struct perf_event_attr user_attr(bool stack)
 {
-	struct perf_event_attr attr = brs_attr(PERIOD);
+	struct perf_event_attr attr = stack ? brs_attr(PERIOD) : brs_plain_attr(PERIOD);
 
 	attr.exclude_kernel = 1;
 	attr.exclude_hv = 1;
-	if (!stack) {
-		attr.sample_type &= ~PERF_SAMPLE_BRANCH_STACK;
-		attr.branch_sample_type = 0;
-	}
 	return attr;
 }
 

@@ -631,7 +631,7 @@ static double seconds(void)
 
 TEST_F(slow_rate, b16_throttled_and_let_go_again)
 {
-	struct perf_event_attr attr = brs_attr(101), all = attr;
+	struct perf_event_attr attr = brs_attr(101), all = brs_plain_attr(0);
 	struct brs_tally t = {};
 	struct brs_event e;
 	__u64 branches;
@@ -642,9 +642,6 @@ TEST_F(slow_rate, b16_throttled_and_let_go_again)
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
 	/* a plain event counts all branches, also while the BRS event is throttled */
 	all.exclude_kernel = 1;
-	all.sample_period = 0;
-	all.branch_sample_type = 0;
-	all.sample_type = 0;
 	all.disabled = 0;
 	fd = brs_try(&all, 0, -1, -1);
 	ASSERT_GE(fd, 0);
@@ -687,7 +684,7 @@ TEST_F(slow_rate, b16_throttled_and_let_go_again)
 
 TEST_F(slow_rate, b16_throttled_by_a_member_of_its_group)
 {
-	struct perf_event_attr attr = brs_attr(1009), member = brs_attr(101), all;
+	struct perf_event_attr attr = brs_attr(1009), member = brs_plain_attr(101), all;
 	__u64 branches, counted;
 	struct brs_tally t = {};
 	struct brs_event e;
@@ -697,8 +694,6 @@ TEST_F(slow_rate, b16_throttled_by_a_member_of_its_group)
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
 	/* a member without stacks, whose interrupts are throttled in each tick */
 	member.exclude_kernel = 1;
-	member.branch_sample_type = 0;
-	member.sample_type = 0;
 	member.disabled = 0;
 	fd = brs_try(&member, 0, -1, e.fd);
 	ASSERT_GE(fd, 0);
