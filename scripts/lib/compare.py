@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 import typing
 
 import guest
@@ -38,6 +39,11 @@ def read(path):
             return f.read()
     except FileNotFoundError:
         return ""
+
+
+def show(text):
+    """Print what a guest or a program has said, indented: results in it are not the test's own."""
+    print(textwrap.indent(text.rstrip("\n"), "  "), flush=True)
 
 
 class Ran(typing.NamedTuple):
