@@ -44,7 +44,7 @@ class Rule:
 
 
 def read_rules(path):
-    """Returns the rules in a file; ValueError names a line that is no rule."""
+    """Return the rules in a file; raise ValueError with the first line that is no rule."""
     rules, target, optional, scope = [], None, False, None
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -67,7 +67,7 @@ def read_rules(path):
 
 
 def topics():
-    """Returns the names of the topics that have rules."""
+    """Return the names of the topics that have rules."""
     return sorted(name[:-6] for name in os.listdir(RULES_DIR) if name.endswith(".rules"))
 
 
@@ -76,10 +76,10 @@ def rules_of(topic):
 
 
 class Plan:
-    """What a set of rules does to a source: changed texts, removed paths, and problems."""
+    """The effects of a set of rules on a kernel source: changed texts, removed paths, and problems."""
 
     def __init__(self, rules, read, exists):
-        """read(path) returns a file's text or raises OSError; exists(path) is whether the source has the file."""
+        """Apply the rules; read(path) returns a file's text or raises OSError, exists(path) whether there is a file."""
         self.edits, self.removed, self.problems = {}, [], []
         self.rules = [rule for rule in rules if not rule.optional or exists(rule.target)]
         for rule in self.rules:
@@ -102,7 +102,7 @@ class Plan:
         self.edits[rule.target] = removal.apply(rule, self.edits[rule.target])
 
     def nothing_there(self):
-        """Whether no rule matched, which means that the stock code was removed before."""
+        """Return whether no rule matched, as in a source whose stock code was removed before."""
         return len(self.problems) >= sum(not rule.target.startswith("gone ") for rule in self.rules)
 
     def is_removed(self, path):

@@ -6,7 +6,7 @@ set -euo pipefail
 export LC_ALL=C
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
-# BASE is the version of the kernel source; another version than 6.12 has its own build folder
+# BASE is the version of the kernel source; another version than 6.12 has its own build directory
 BASE=${BASE:-6.12}
 export BASE
 build=$top/build
@@ -21,7 +21,7 @@ die() { say "${0##*/}: $*"; exit 1; }
 usage() { sed -n '3,/^$/s/^# \{0,1\}//p' "$0"; }
 
 # compiler_cache: use one ccache for all clones.  Objects contain no paths and no
-# times, so that builds in different folders share them.
+# times, so that builds in different directories share them.
 compiler_cache() {
 	export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache}
 	export CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-4G}
@@ -63,7 +63,7 @@ need_space() {
 }
 
 # base_tree TREE DIR: write the base of a tree, without the series, to DIR, as a second
-# work tree of the tree's repository.  Fails if DIR has this base already.
+# work tree of the tree's repository.  Fail if DIR contains this base already.
 base_tree() {
 	local wanted
 	wanted=$(git -C "$1" rev-parse base)

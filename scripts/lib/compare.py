@@ -15,25 +15,25 @@ import typing
 import guest
 import ktap
 
-# A line that a test prints by TH_LOG(), but not the report of a failed expectation
+# A line that a test prints by TH_LOG(), except the report of a failed expectation
 LOGGED = re.compile(r"^# \S+\.[ch]:\d+:\w+:(?!Expected )(.*)$")
-# ... and the report of a failed expectation
+# The report of a failed expectation, such as EXPECT_EQ(), with its text
 EXPECTED = re.compile(r"^# \S+\.[ch]:\d+:\w+:Expected (.*)$")
 ROW = re.compile(r"^(?:.*\.)?([a-z]\d+)_")
 # Arguments that make the emulator deterministic: the guest's clock counts instructions,
 # so that two boots are the same even on a busy host
 REPEATABLE = "-icount shift=0,sleep=off -seed 1 -rtc base=2026-01-01,clock=vm"
-# Numbers for the guests of a test, for the names of their folders in build/boot/TEST/
+# Numbers of the guests of a test, which name their directories build/boot/TEST/N
 BOOTS = itertools.count(1)
 
 
 def programs(which):
-    """Returns the folder with the programs of scripts/build-programs WHICH."""
+    """Return the directory with the programs of scripts/build-programs WHICH."""
     return os.path.join(guest.BUILD, "programs", which)
 
 
 def read(path):
-    """Returns the content of a file, or an empty string if there is no such file."""
+    """Return the content of a file, or an empty string if there is no such file."""
     try:
         with open(path, encoding="utf-8", errors="replace") as f:
             return f.read()
@@ -42,7 +42,7 @@ def read(path):
 
 
 def show(text):
-    """Print what a guest or a program has said, indented: results in it are not the test's own."""
+    """Print the output of a guest or a program with an indent, as results in it are not the test's own."""
     print(textwrap.indent(text.rstrip("\n"), "  "), flush=True)
 
 
@@ -56,7 +56,7 @@ class Ran(typing.NamedTuple):
 
     @property
     def sums(self):
-        """The emulator's counters, summed over all CPUs."""
+        """Return the emulator's counters, summed over all CPUs."""
         return {name: sum(cpu[name] for cpu in self.cpus) for name in (self.cpus or [{}])[0] if name != "cpu"}
 
 
@@ -68,9 +68,8 @@ def check_debug_kernel(arch, checkers, report):
 
 
 def boot(arch, *command, stock=False, options=(), emulator="", insns=False):
-    """Run a command in a guest, with options of scripts/boot and arguments of
-    the emulator.  With insns the emulator counts instructions, which makes it
-    slower.  The files of the test's N-th guest are kept in build/boot/TEST/N."""
+    """Run a command in a guest, with options of scripts/boot and arguments of the emulator.  With insns,
+    count instructions, which slows the emulator down.  Keep the N-th guest's files in build/boot/TEST/N."""
     kept = os.path.join(guest.BUILD, "boot", os.path.basename(sys.argv[0]), str(next(BOOTS)))
     if insns:
         # all pmu-stats objects count instructions if one of them does
@@ -85,10 +84,9 @@ def boot(arch, *command, stock=False, options=(), emulator="", insns=False):
 
 
 def in_guest(arch, folder, names, options=(), limit=300, timeout=1800, **more):
-    """Run programs one after the other in one guest, each for at most limit
-    seconds.  Returns a Ran, and {program: (lines, exit status)}; the exit status
-    is 137 if the program was killed after limit seconds, and None if the guest
-    ended before the program did."""
+    """Run programs one after the other in one guest, each for at most limit seconds.  Return a Ran, and
+    {program: (lines, exit status)}; the exit status is 137 if the program was killed after limit seconds,
+    and None if the guest ended before the program did."""
     script = "cd /add; for p in \"$@\"; do echo \"@ $p\"; timeout -s KILL %d ./$p 2>&1; echo \"@ $p $?\"; done" % limit
     done = boot(arch, "sh", "-c", script, "run", *names,
                 options=["--add", folder, "--timeout", str(timeout), *options], **more)
@@ -113,15 +111,14 @@ def in_guest(arch, folder, names, options=(), limit=300, timeout=1800, **more):
 
 
 def run(arch, folder, names, figures=None, **options):
-    """Run programs as run_and_count() does; returns {test name: result} only."""
+    """Run programs as run_and_count() does; return {test name: result} only."""
     return run_and_count(arch, folder, names, figures, **options)[0]
 
 
 def run_and_count(arch, folder, names, figures=None, unmet=None, **options):
-    """Run programs that print KTAP in a guest, by in_guest().  Returns {test name:
-    pass, FAIL or skip} and the emulator's counters.  Lines that a test has logged
-    are put into the dictionary figures, and its expectations that were not met into
-    the dictionary unmet, by the name of the test."""
+    """Run programs that print KTAP in a guest, by in_guest().  Return {test name: pass, FAIL or skip} and
+    the emulator's counters.  Add the lines that each test logged to the dictionary figures, and its failed
+    expectations to the dictionary unmet, by the test's name."""
     done, ran = in_guest(arch, folder, names, **options)
     results = {}
     for program, (lines, ended) in ran.items():
@@ -157,14 +154,14 @@ def row_key(name):
 
 
 class Report(ktap.Writer):
-    """Prints KTAP: the results on our kernel, and a test for each row that the stock kernel gets wrong."""
+    """A writer of KTAP: results on our kernel, and a test for each row that the stock kernel gets wrong."""
 
     def __init__(self, title):
         super().__init__()
         self.title = title
 
     def compare(self, machine, ours, stock):
-        """Print a table of both kernels' results, and our kernel's results as KTAP.  Returns the
+        """Print a table of both kernels' results, and our kernel's results as KTAP.  Return the
         rows with a test that fails on the stock kernel and passes on ours."""
         names = sorted(set(ours) | set(stock), key=row_key)
         width = max(map(len, names), default=4)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A Debian root file system on the emulators.
+"""Run jobs in guests with a Debian root file system, whose disk debian_root.py makes.
 
-debian_root.py makes the disk. A guest finds its job as an archive on the disk, and
-leaves another one there.
+A job is an archive on the disk; the guest writes an archive with the results there.
 """
 import argparse
 import glob
@@ -21,11 +20,11 @@ from project import BUILD
 class Debian(typing.NamedTuple):
     """The differences between the two architectures."""
 
-    name: str       # in Debian
-    machine: str    # the name in uname
-    package: str    # of the kernel
-    drivers: list   # of the disk
-    disk: list      # arguments of the emulator: the machine's own controller
+    name: str       # Debian's name of the architecture
+    machine: str    # the name that uname -m prints
+    package: str    # Debian's package of the kernel
+    drivers: list   # kernel modules for the disk
+    disk: list      # arguments of the emulator for the disk
 
 
 DEBIAN = {
@@ -39,14 +38,14 @@ DEBIAN = {
 class Done(typing.NamedTuple):
     """A job that has run in a guest."""
 
-    status: int     # of the job, None if the guest ended before the job did
-    output: str     # what the job said
+    status: int     # the job's exit status, None if the guest ended before the job did
+    output: str     # the job's output
     trouble: str    # the first line in which the kernel tells of trouble, or an empty string
-    out: str        # a folder with the files that the job has put into /run/out
+    out: str        # a directory with the files that the job has put into /run/out
 
 
 class Kernel(typing.NamedTuple):
-    """What a bootloader would load."""
+    """A kernel image and its initramfs."""
 
     image: str
     initrd: str     # an empty string if the kernel needs none
@@ -57,7 +56,7 @@ def run(*command, **options):
 
 
 def make_job(path, script, files):
-    """Write the archive with a job's script and {name: file or folder of the host}."""
+    """Write the archive with a job's script and {name: file or directory of the host}."""
     with tarfile.open(path, "w") as archive:
         for name, source in files.items():
             archive.add(source, name)
@@ -67,7 +66,7 @@ def make_job(path, script, files):
 
 
 def disk_files(disk, *commands):
-    """Change or read files on a disk that is not in use."""
+    """Change or read files on a disk that no guest uses, by commands of debugfs."""
     # replay the journal: debugfs does not write to a disk that needs it
     subprocess.run(["/sbin/e2fsck", "-fy", disk], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     for command in commands:
@@ -75,7 +74,7 @@ def disk_files(disk, *commands):
 
 
 def boot(arch, disk, kernel, script, files=None, cpu=None, keep=False, smp=1, timeout=3600):
-    """Run a shell script in a guest with a Debian disk; with keep, what it changes on the disk stays."""
+    """Run a shell script in a guest with a Debian disk; with keep, keep its changes to the disk."""
     work = os.path.join(os.path.dirname(disk), "job")
     shutil.rmtree(work, ignore_errors=True)
     out = os.path.join(work, "out")
@@ -112,7 +111,7 @@ def boot(arch, disk, kernel, script, files=None, cpu=None, keep=False, smp=1, ti
 
 
 def packages(arch, pattern="linux-*.deb"):
-    """The packages that scripts/build-deb has made."""
+    """Return the packages that scripts/build-deb has made."""
     return sorted(glob.glob(os.path.join(glob.escape(os.path.join(BUILD, "deb", arch)), pattern)))
 
 

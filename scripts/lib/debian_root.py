@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Disks with Debian, for debian.py.
+"""Make disks with Debian, for debian.py.
 
 build/debian/ARCH/ holds root.img, a disk with Debian 13, and Debian's own kernel.
-The disk is made by debootstrap.  Its second stage runs in the emulator, unless the
-processor is this machine's and the user is root: that is quicker.  Debian's kernel
-is taken out of its package, with an initramfs for the modules that it takes to
-mount the disk: installing the package in the emulator takes a quarter of an hour.
+debootstrap makes the disk.  Its second stage runs in the emulator or, if root runs
+this on a machine of the same architecture, on the machine, which is quicker.  The
+kernel is unpacked, with an initramfs for the modules that mount the disk, as
+installing its package in the emulator takes a quarter of an hour.
 """
 import glob
 import os
@@ -19,7 +19,7 @@ from project import BUILD, CACHE, TOP
 
 RELEASE = "trixie"
 SIZE = "4G"
-# The first process of that initramfs
+# The first process of the initramfs with which Debian's kernel is booted
 FIRST_INIT = """#!/bin/busybox sh
 /bin/busybox mkdir -p /dev /proc /root
 /bin/busybox mount -t devtmpfs devtmpfs /dev
@@ -31,12 +31,12 @@ exec /bin/busybox switch_root /root /usr/local/sbin/debian-init
 
 
 def unpack_kernel(arch, package, folder):
-    """Take the kernel out of its package, and make an initramfs with the modules that it needs."""
+    """Unpack Debian's kernel from its package, and make an initramfs with the modules for the disk."""
     run("dpkg-deb", "-x", package, folder)
     image, = glob.glob(os.path.join(glob.escape(folder), "boot", "vmlinu*"))
     version = re.sub(r"^vmlinu.-", "", os.path.basename(image))
     tools = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
-    # a merged /usr, as a system has it
+    # depmod reads lib/modules, which a package for a merged /usr has in usr/lib/modules
     if not os.path.exists(os.path.join(folder, "lib")):
         os.symlink("usr/lib", os.path.join(folder, "lib"))
     run("depmod", "-b", folder, version, env=tools)
@@ -64,7 +64,7 @@ def unpack_kernel(arch, package, folder):
 
 
 def root(arch):
-    """Returns the disk with Debian, and Debian's kernel; they are made if they are not there."""
+    """Return the disk with Debian, and Debian's kernel; make them if they are missing."""
     folder = os.path.join(BUILD, "debian", arch)
     disk = os.path.join(folder, "root.img")
     kernel = Kernel(os.path.join(folder, "first", "kernel"), os.path.join(folder, "first", "initramfs.cpio"))
@@ -74,7 +74,7 @@ def root(arch):
 
 
 def make_root(arch, folder, disk, kernel):
-    """Run debootstrap; the disk has its name when all is done."""
+    """Make a disk with Debian by debootstrap; rename the disk to its final name when it is complete."""
     debian = DEBIAN[arch]
     print(f"# making a Debian root file system for {arch}: build/debian/{arch}", flush=True)
     run(os.path.join(TOP, "scripts", "install-packages"), "debian")
@@ -93,9 +93,9 @@ def make_root(arch, folder, disk, kernel):
         install -D -m 755 "$7" "$tree/usr/local/sbin/debian-init"
         mkdir -p "$tree/etc/dpkg/dpkg.cfg.d" "$tree/etc/initramfs-tools/conf.d"
         echo force-unsafe-io > "$tree/etc/dpkg/dpkg.cfg.d/emulator"
-        # no other drivers than the machine's: packed sooner
+        # include only the machine's drivers in the initramfs, which is quicker
         printf 'MODULES=list\nCOMPRESS=gzip\n' > "$tree/etc/initramfs-tools/conf.d/emulator"
-        # the kernel is not installed
+        # do not install the kernel's package
         sed -i 's/linux-image-[^ ]*//g' "$tree/debootstrap/base"
         mv "$tree"/var/cache/apt/archives/linux-image-[0-9]*.deb "$1/"
         [ -z "$9" ] || chroot "$tree" /debootstrap/debootstrap --second-stage
@@ -118,7 +118,7 @@ def make_root(arch, folder, disk, kernel):
 
 
 def with_our_packages(arch):
-    """Returns a copy of the disk with our packages installed, our kernel, and its version."""
+    """Return a copy of the Debian disk with our packages installed, our kernel, and the kernel's version."""
     disk, distribution = root(arch)
     folder = os.path.join(BUILD, "debian", arch + "-ours")
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Emulators for tests of the emulator itself, which talk to its monitor."""
+"""Start emulators for tests that talk to the emulator's monitor."""
 
 import argparse
 import contextlib
@@ -13,13 +13,13 @@ import qmp
 
 
 def command(arch):
-    """Returns the command line of an emulator without a guest, a display and default devices."""
+    """Return the command line of an emulator without a guest, a display and default devices."""
     return [*guest.emulator_start(arch), "-nodefaults", "-display", "none"]
 
 
 @contextlib.contextmanager
 def bare(folder, cpu, *options):
-    """Start an x86 machine without a kernel; yields its monitor."""
+    """Start an emulator of an x86 machine without a kernel; yield the emulator's monitor."""
     path = os.path.join(folder, "qmp")
     line = [*command("x86"), "-cpu", cpu, "-no-user-config", "-qmp", f"unix:{path},server=on,wait=off", *options]
     with subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -30,7 +30,7 @@ def bare(folder, cpu, *options):
 
 
 class Machine:
-    """An emulator with a guest, whose ports write to files in a folder."""
+    """An emulator with a guest, whose ports write to files in a directory."""
 
     def __init__(self, arch, cpu, programs, command, folder, incoming=()):
         args = argparse.Namespace(arch=arch, stock=False, cpu=cpu, smp=2, kernel=None, emulator=None, append="",
@@ -70,12 +70,12 @@ class Machine:
             self.monitor.be_patient()
 
     def say_enough(self):
-        # the socket stays open, as data that the guest has not read would be lost when it is closed
+        # leave the socket open: closing it would lose data that the guest has not read
         self.enough.connect(self.file("enough"))
         self.enough.sendall(b"\n")
 
     def end(self):
-        """Wait until the guest powers off; returns the command's exit status, which the guest has reported."""
+        """Wait until the guest powers off; return its command's exit status, or None if the guest did not end well."""
         try:
             self.process.wait(qmp.Monitor.PATIENCE)
         except subprocess.TimeoutExpired:
@@ -92,7 +92,7 @@ class Machine:
 
 
 def attempt(report, name, function, *args):
-    """Call function(*args, folder) with a folder of its own, and report the result under that name."""
+    """Call function(*args, folder) with a temporary directory, and report the result as the test of this name."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             good = function(*args, folder)

@@ -13,24 +13,24 @@ import re
 import subprocess
 
 LLVM = "/usr/lib/llvm-19/bin/"
-# The program's argument, the number of its loops, which take 55 million branches
+# The argument of fdo-demo: the number of rounds, which take 55 million branches
 ROUNDS = 12000
 PERIODS = (100003, 10007)
 OVERLAP_PERIODS = (1000003, 100003, 10007)
 DEBUG = ["-g", "-fdebug-info-for-profiling"]
 PROBES = ["-g", "-fpseudo-probe-for-profiling"]
-# Compiler options for BOLT, which does not move functions with jump tables that it does not understand
+# Compiler options for BOLT, which leaves functions alone if it does not understand their jump tables
 RELOCS = ["-fno-jump-tables", "-Wl,--emit-relocs"]
 LAYOUT = ["-reorder-blocks=ext-tsp", "-reorder-functions=cdsort", "-split-functions"]
 BAR = 50
 
 
 class Failure(Exception):
-    """A step has failed; the text is a sentence for the user."""
+    """The failure of a step, whose text is a sentence for the user."""
 
 
 class Builder:
-    """Builds the program in one folder, and runs the builds on a processor with BRS."""
+    """Builds of fdo-demo in one directory, which run on a processor with BRS."""
 
     def __init__(self, folder, source, perf, on_brs):
         self.folder = folder
@@ -43,7 +43,7 @@ class Builder:
         return os.path.join(self.folder, name)
 
     def run(self, *command, **environment):
-        """Run a command on this machine, with its output in the file log."""
+        """Run a command on this machine, and write its output to the file log."""
         env = {**os.environ, "PATH": os.path.dirname(self.perf) + os.pathsep + os.environ["PATH"], **environment}
         with open(self.path("log"), "w", encoding="utf-8") as log:
             done = subprocess.run(command, cwd=self.folder, env=env, stdout=log, stderr=subprocess.STDOUT, check=False)
@@ -81,7 +81,7 @@ class Builder:
         self.built.append(name)
 
     def instrumented(self):
-        """Make the profile of clang's instrumentation, and the true edges by BOLT's instrumentation."""
+        """Make a profile by clang's instrumentation, and count the true edges by BOLT's instrumentation."""
         self.compile("program.instr", "-fprofile-instr-generate")
         self.run("./program.instr", str(ROUNDS), LLVM_PROFILE_FILE="instr.profraw")
         self.run(f"{LLVM}llvm-profdata", "merge", "instr.profraw", "-o", "instr.profdata")
@@ -90,7 +90,7 @@ class Builder:
         self.run("./relocs.instr", str(ROUNDS))
 
     def build(self):
-        """Build the program in all ways; self.built has the names of the builds."""
+        """Build fdo-demo in each way, and list the names of the builds in self.built."""
         self.compile("program", *DEBUG)
         self.compile("program.gmlt", "-gmlt")
         self.compile("program.probes", *PROBES)
@@ -114,7 +114,7 @@ class Builder:
         self.optimized("gmlt", "-gmlt", "-fprofile-sample-use=gmlt.prof")
 
     def count(self):
-        """Returns {build: (instructions, taken branches)}; Failure if the builds do not print the same."""
+        """Return {build: (instructions, taken branches)}; raise Failure if the builds do not print the same."""
         self.guest("for p in %s\ndo\n"
                    "\tperf stat -x, -o $p.count -e instructions:u,branch-brs:u -- ./$p %d > $p.out || exit\n"
                    "done\n" % (" ".join(self.built), ROUNDS))
@@ -132,7 +132,7 @@ class Builder:
 
 
 def edges(path):
-    """Read a profile of BOLT; returns {(from, to): count} of its edges."""
+    """Read a profile of BOLT; return {(from, to): count} of its edges."""
     found = {}
     with open(path, encoding="utf-8") as f:
         for line in f:
@@ -145,7 +145,7 @@ def edges(path):
 
 
 def overlap(true, seen):
-    """Returns the share of a profile that is right: 1 if each edge has its true share of the counts."""
+    """Return the part of a profile that is right: 1 if each edge has the same share as in the true counts."""
     all_true = sum(true.values())
     all_seen = sum(seen.get(edge, 0) for edge in true)
     if not all_seen:
@@ -154,7 +154,7 @@ def overlap(true, seen):
 
 
 def overlaps(builder):
-    """Returns [(period, number of samples, share of the profile that is right)]."""
+    """Return [(period, number of samples, part of the profile that is right)]."""
     true = edges(builder.path("true.fdata"))
     found = []
     for period in OVERLAP_PERIODS:
@@ -175,7 +175,7 @@ def titles():
 
 
 def text(counts, quality):
-    """Returns the tables and the chart as lines of text."""
+    """Return the tables of counts and of the profiles' quality, and a bar chart, as lines of text."""
     names = titles()
     width = max(map(len, names.values()))
     base = counts["program"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The fixes for the base's own code, patches/linux-7.3/fixes-*: each as a commit on the unmodified
-base, and kernels of such commits."""
+"""Commit the fixes for Linux' own code, patches/linux-7.3/fixes-*, on the unmodified base, and build kernels
+of these commits."""
 import glob
 import hashlib
 import os
@@ -16,24 +16,24 @@ from gitrepo import Git
 from project import BASE, BUILD, LINUX, TOP, Failure, lines_of
 
 FOLDER = os.path.join("patches", "linux-7.3")
-# The base that the fixes are written for; another base may lack what a fix changes
+# The base that the fixes are written for; another base can lack the code that a fix changes
 WRITTEN_FOR = "7.3"
 BUILD_KERNEL = os.path.join(TOP, "scripts", "build-kernel")
 
 
 class Fix(typing.NamedTuple):
-    """A patch and its commit on the base, alone if it can be alone."""
+    """A fix: a patch, and its commit on the base, without the patches before it if possible."""
 
-    path: str                       # of the patch in the project
+    path: str                       # the path of the patch in the project
     name: str                       # TOPIC/NUMBER
     subject: str
-    commit: typing.Optional[str]    # None: not there, and reason tells why
-    reason: str                     # why there is no commit, or with which patches it is
-    missing: bool                   # it should apply to this base, and does not
+    commit: typing.Optional[str]    # None if the patch is not committed
+    reason: str                     # why there is no commit, or which patches it includes
+    missing: bool                   # whether the patch should apply to this base and does not
 
 
 def topics():
-    """The topics in the order in which they are to be mailed."""
+    """Return the topics of fixes in the order in which they are to be mailed."""
     listed = lines_of(os.path.join(FOLDER, "fixes"))
     folders = glob.glob(os.path.join(glob.escape(os.path.join(TOP, FOLDER)), "fixes-*"))
     other = {os.path.basename(folder) for folder in folders}.symmetric_difference(listed)
@@ -43,7 +43,7 @@ def topics():
 
 
 def files_of(topic):
-    """The paths of a topic's patches."""
+    """Return the paths of a topic's patches."""
     return [os.path.join(FOLDER, topic, name) for name in lines_of(os.path.join(FOLDER, topic, "series"))]
 
 
@@ -69,7 +69,7 @@ class Lab:
             os.replace(self.base_index + ".new", self.base_index)
 
     def checkout(self, commit):
-        """Go to a commit; only the files that differ are written, so that make compiles little."""
+        """Check out a commit; write only the files that differ, so that make compiles little."""
         self.git.run("checkout", "-q", "-f", "--detach", commit)
 
     def tree_of(self, commit):
@@ -79,9 +79,9 @@ class Lab:
         return self.git.commit(tree, parents, message, (patch.NEUTRAL, patch.EPOCH))
 
     def apply(self, mail, parent, index):
-        """Returns (commit, None) with a patch on top of parent, or (None, why there is none).
+        """Commit a patch on top of the commit parent; return (commit, None), or (None, the reason why not).
 
-        index: a git index file with parent's content, which gets that of the commit."""
+        index: a git index file with parent's content, which gets the new commit's content."""
         git = Git(self.git.git_dir, index=index)
         try:
             series_build.apply_hunks(git, mail)
@@ -93,14 +93,14 @@ class Lab:
         return self.commit(git.text("write-tree"), [parent], mail.message), None
 
     def pick(self, commit, onto):
-        """Returns the change that a commit makes as a commit on another one, None if they collide."""
+        """Cherry-pick a commit onto another commit; return the new commit, None if the changes collide."""
         before = self.commit(self.tree_of(f"{commit}^"), [])
         sides = [self.commit(self.tree_of(side), [before]) for side in (onto, commit)]
         merged = self.git.run("merge-tree", "--write-tree", *sides, check=False)
         return self.commit(merged.stdout.decode().split()[0], [onto]) if merged.returncode == 0 else None
 
     def topic(self, topic):
-        """A topic's fixes, and its patches as one series of commits on the base."""
+        """Return a topic's fixes, and the topic's patches as one series of commits on the base."""
         found, series = [], []
         index = shutil.copyfile(self.base_index, self.base_index + ".topic")
         for path in files_of(topic):
@@ -114,12 +114,12 @@ class Lab:
         return [self.alone(fix) if fix.commit else fix for fix in found], series
 
     def alone(self, fix):
-        """The fix without those before it in its topic, or with them if it builds on them."""
+        """Return a fix without the patches before it in its topic, or with them if it builds on them."""
         commit = self.pick(fix.commit, self.base)
         return fix._replace(commit=commit) if commit else fix._replace(reason="with the patches before it")
 
     def fixes(self):
-        """All fixes in the order of their topics, and a commit with all of them."""
+        """Return all fixes in the order of their topics, and a commit with all fixes."""
         found, together = [], self.base
         for topic in topics():
             mine, series = self.topic(topic)
@@ -131,7 +131,7 @@ class Lab:
         return found, together
 
     def build(self, commit, arch, flavour=None):
-        """Returns the path of a kernel, which is built if there is none of this source and configuration."""
+        """Return the path of a commit's kernel; build it if there is none of this source and configuration."""
         flavours = [f"--{flavour}"] if flavour else []
         digest = hashlib.sha1(self.git.text("rev-parse", f"{commit}^{{tree}}").encode())
         for path in sorted(glob.glob(os.path.join(glob.escape(TOP), "scripts", "configs", "*"))):
@@ -150,7 +150,7 @@ class Lab:
         return image
 
     def start_flavour(self, arch, flavour):
-        """Start from the objects of the plain kernel: only what depends on the flavour's options is compiled."""
+        """Copy the objects of the plain kernel, so that only files that the flavour's options affect are compiled."""
         plain, mine = (os.path.join(self.tree, f".{name}") for name in (arch, f"{flavour}-{arch}"))
         if flavour and os.path.exists(os.path.join(plain, ".inputs")) and not os.path.exists(mine):
             subprocess.run(["cp", "-a", plain, mine + ".part"], check=True)
@@ -159,14 +159,14 @@ class Lab:
             os.rename(mine + ".part", mine)
 
     def compiles(self, commit, arch, flavour, *objects):
-        """Whether objects can be compiled."""
+        """Return whether these objects of a commit's kernel can be compiled."""
         self.checkout(commit)
         self.start_flavour(arch, flavour)
         return subprocess.run([BUILD_KERNEL, arch, "--source", self.tree, f"--{flavour}", "--", *objects],
                               stdout=subprocess.DEVNULL, check=False).returncode == 0
 
     def selftests(self, commit, arch, folder, programs=()):
-        """Build programs of the kernel's selftests, all if none are named; returns where they are."""
+        """Build programs of the kernel's selftests, all if none are named; return their directory."""
         self.checkout(commit)
         out = os.path.join(BUILD, "fixes", "selftests", folder.replace("/", "-"), commit[:12])
         os.makedirs(out, exist_ok=True)
@@ -180,7 +180,7 @@ class Lab:
         return out
 
     def style(self, path):
-        """What checkpatch says of a patch file, without what only the sender can add and what needs Linux' history."""
+        """Return checkpatch's messages about a patch file, except those that need the sender or Linux' history."""
         accepted = "MISSING_FIXES_TAG,UNKNOWN_COMMIT_ID,FILE_PATH_CHANGES"
         said = subprocess.run([os.path.join(self.tree, "scripts", "checkpatch.pl"), "--strict", "--no-signoff",
                                "--terse", "--show-types", "--no-summary", "--ignore", accepted,

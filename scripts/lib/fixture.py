@@ -21,7 +21,7 @@ SKELETON = ("Makefile", "MAINTAINERS", ".gitignore", "kernel/fork.c", "scripts/g
             "arch/x86/events/Makefile", "arch/powerpc/perf/Makefile", "tools/perf/util/Build")
 
 
-# the first lines of the test's patches, with an author who is not the user of the scripts
+# the head of a patch whose author is not the user of the scripts
 MAIL = "From: Another Author <another@example.org>\nDate: Fri, 2 Jan 2026 10:00:00 +0100\nSubject: "
 
 
@@ -51,7 +51,7 @@ def expect(condition, message):
 
 
 def one_sentence(output, *said):
-    """Fail unless output is one line that contains each of the texts said."""
+    """Check that output is one line that contains each of the texts said."""
     for text in said:
         expect(text in output, f"{text!r} is not in: {output}")
     expect(len(output.strip().split("\n")) == 1, f"more than one sentence: {output}")
@@ -63,7 +63,7 @@ def read(*parts):
 
 
 def write(text, *parts):
-    """Write a file under another name and rename it: the old file may have hard links in other trees."""
+    """Write a file under another name and rename it: the old file can have hard links in other trees."""
     path = os.path.join(*parts)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path + ".test", "w", encoding="utf-8") as handle:
@@ -72,7 +72,7 @@ def write(text, *parts):
 
 
 def kernel():
-    """Returns the folder of the kernel source that the project uses."""
+    """Return the directory of the kernel source that the project uses."""
     result = subprocess.run([os.path.join(SCRIPTS, "fetch"), "--print", "kernel"], capture_output=True, text=True,
                             check=False)
     if result.returncode:
@@ -81,7 +81,7 @@ def kernel():
 
 
 def small_kernel(folder, source=None):
-    """Copy the files of a kernel source that the baseline's rules change, and a few files that the rules check."""
+    """Copy the files of a kernel source that the rules of scripts/baseline change, and a few that they check."""
     source = source or kernel()
     wanted = set(SKELETON)
     for topic in baseline_rules.topics():
@@ -104,7 +104,7 @@ def small_kernel(folder, source=None):
 
 
 def snapshot(folder):
-    """Returns {path: digest} of all files in a folder, except those in .git."""
+    """Return {path: digest} of all files in a directory, except those in .git."""
     result = {}
     for top, dirs, files in os.walk(folder):
         dirs[:] = [d for d in dirs if d != ".git"]
@@ -116,14 +116,14 @@ def snapshot(folder):
 
 
 def hunk(base, path, line):
-    """Returns a hunk that adds a line after the first line of a file."""
+    """Return a hunk that adds a line after the first line of a file."""
     first, second = read(base, path).split("\n")[:2]
     return (f"\ndiff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n"
             f"@@ -1,2 +1,3 @@\n {first}\n+{line}\n {second}\n")
 
 
 class Project:
-    """A small project in a temporary folder, with the scripts, a series for each topic, a cache and a kernel."""
+    """A small project in a temporary directory, with the scripts, a series for each topic, a cache and a kernel."""
 
     def __init__(self):
         self.holder = tempfile.TemporaryDirectory(prefix="kernel scripts ")
@@ -166,7 +166,7 @@ class Project:
         self.git("commit", "-q", "--allow-empty", "-m", message)
 
     def run(self, script, *args, status=0):
-        """Run a script of the project and check its exit status; returns its standard error."""
+        """Run a script of the project and check its exit status; return its standard error."""
         result = subprocess.run([os.path.join(self.top, "scripts", script), *args], env=self.env, cwd=self.room,
                                 capture_output=True, text=True, check=False)
         expect(result.returncode == status and "Traceback" not in result.stderr,
@@ -174,7 +174,7 @@ class Project:
         return result.stderr
 
     def anew(self):
-        """Undo all changes: restore the project as it was at the start, and make its tree again."""
+        """Restore the project as it was at the start, and make its tree again."""
         for name in ("rebase-merge", "rebase-apply"):
             shutil.rmtree(os.path.join(self.tree, ".git", name), ignore_errors=True)
         self.git("checkout", "-q", "-f", self.git("rev-list", "--max-parents=0", "HEAD").strip())

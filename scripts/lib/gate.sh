@@ -5,22 +5,22 @@
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/kernel.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ktap.sh"
-set +e # a gate goes on after a failed check
+set +e # a gate continues after a failed check
 export PATH=/usr/bin:$PATH # use Debian's Python, which has the modules of Debian's packages
 tree=$build/linux
 stock=
 compiler_cache
 
-# commits [ARGUMENT...]: the commits of the series except the removals, by git log with these arguments
+# commits [ARGUMENT...]: print the series' commits without the removals, by git log with these arguments
 commits() {
 	git -C "$tree" log --reverse --format='%H %s' --invert-grep --grep='^Series: [^ ]* removal ' "$@" base..series
 }
 
-# files PATH...: the files that the series adds or changes
+# files PATH...: print the files that the series adds or changes
 files() { git -C "$tree" diff --name-only --diff-filter=d base series -- "$@"; }
 
-# folders ARCH: the folders with C files of the series, as make targets
-folders() { # ARCH
+# folders ARCH: print the directories with C files of the series, as make targets
+folders() {
 	case $1 in
 	powerpc) files arch/powerpc/kernel arch/powerpc/perf kernel ;;
 	x86) files arch/x86 kernel drivers ;;

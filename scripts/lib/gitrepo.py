@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Git repositories: the shared cache of base commits, and commits that are made without a work tree."""
+"""Use git repositories: the shared cache of base commits, and commits that are made without a work tree."""
 import contextlib
 import fcntl
 import hashlib
@@ -13,7 +13,7 @@ from project import CACHE, TOP, Failure
 
 
 class Git:
-    """Runs git on a repository; index names an index file to use instead of the repository's own."""
+    """A git repository; index names an index file to use instead of the repository's own."""
 
     def __init__(self, git_dir, work_tree=None, index=None):
         self.git_dir, self.work_tree, self.index = git_dir, work_tree, index
@@ -36,14 +36,14 @@ class Git:
         return self.run(*args, **more).stdout.decode(errors="surrogateescape").rstrip("\n")
 
     def ref(self, name):
-        """Returns the object that a ref points to, None if there is no such ref."""
+        """Return the object that a ref points to, or None if there is no such ref."""
         return self.text("rev-parse", "-q", "--verify", name, check=False) or None
 
     def blob(self, data):
         return self.text("hash-object", "-w", "--stdin", data=data)
 
     def commit(self, tree, parents, message, author, committer=None):
-        """author, committer: ((name, address), date); the committer is the author if not given."""
+        """Make a commit; author and committer are ((name, address), date), by default the same."""
         env = {}
         for role, ((name, address), date) in (("AUTHOR", author), ("COMMITTER", committer or author)):
             env.update({f"GIT_{role}_NAME": name, f"GIT_{role}_EMAIL": address, f"GIT_{role}_DATE": date})
@@ -52,7 +52,7 @@ class Git:
 
 
 def identity(folder=TOP):
-    """Returns the user's (name, address) from git's configuration, None if they are not set."""
+    """Return the user's (name, address) from git's configuration, or None."""
     result = subprocess.run(["git", "-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT"],
                             capture_output=True, cwd=folder, check=False)
     found = re.match(r"(.+) <(.+)> \d+ [-+]\d+$", result.stdout.decode(errors="replace").strip())
@@ -73,7 +73,7 @@ def init(folder, bare=False):
 
 
 def borrow_objects(git_dir, store):
-    """Have a repository use the base's objects in the cache, instead of copies of them."""
+    """Let a repository use the objects of the repository store, instead of copies."""
     info = os.path.join(git_dir, "objects", "info")
     os.makedirs(info, exist_ok=True)
     with open(os.path.join(info, "alternates"), "w", encoding="utf-8") as handle:
@@ -82,7 +82,7 @@ def borrow_objects(git_dir, store):
 
 @contextlib.contextmanager
 def lock(path, what):
-    """Let one process at a time run the body of the with statement; print a line when this one has to wait."""
+    """Let one process at a time run the body of the with statement; print a line if this process has to wait."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as handle:
         try:
@@ -94,7 +94,7 @@ def lock(path, what):
 
 
 def kernel_version(folder):
-    """Returns the version in the Makefile of a kernel source, None if the folder is no kernel source."""
+    """Return the version in a kernel source's Makefile, or None if the directory is no kernel source."""
     try:
         with open(os.path.join(folder, "Makefile"), encoding="utf-8") as makefile:
             text = makefile.read()
@@ -106,7 +106,7 @@ def kernel_version(folder):
 
 
 def title(source, folder):
-    """Returns 'Linux 6.12.1' or 'QEMU 10.0.2'; Failure if the folder is not such a source, or has built files."""
+    """Return 'Linux 6.12.1' or 'QEMU 10.0.2'; raise Failure if the directory is no such source, or was built in."""
     if source.name == "linux":
         version = kernel_version(folder)
         if not version:
@@ -124,7 +124,7 @@ def title(source, folder):
 
 
 def public_commit(folder, store, base):
-    """Returns the commit of the user's clone that has the same source as the base, or None if there is none."""
+    """Return the commit of the user's clone if its source is that of the base, otherwise None."""
     if not os.path.exists(os.path.join(folder, ".git")):
         return None
     clone = Git(os.path.join(folder, ".git"), folder)
@@ -143,9 +143,9 @@ def default_base(source):
 
 
 def base_commit(source, folder):
-    """Commit a source to the repository in the cache, if it is not there.  Returns (repository, commit).
+    """Commit a source to the repository in the cache, if it is not there.  Return (repository, commit).
 
-    Each source folder has an index file, so that a later call compares only dates and sizes.
+    Each source directory has an index file, so that a later call compares only dates and sizes.
     """
     folder = os.path.realpath(folder)
     name = title(source, folder)

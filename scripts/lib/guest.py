@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""For scripts/boot and scripts/shell: the initramfs of a guest, and the command line
-of the emulator."""
+"""Make a guest's initramfs and the emulator's command line, for scripts/boot and scripts/shell."""
 
 import os
 import re
@@ -41,7 +40,7 @@ ARCHES = {
 
 
 class GuestError(Exception):
-    """The guest could not be started; the text is a sentence for the user."""
+    """The failure of a guest's start, whose text is a sentence for the user."""
 
 
 def run(*command, **kwargs):
@@ -61,7 +60,7 @@ def busybox(arch):
 
 
 def cpio_entry(name, mode, content):
-    """Returns the entry of a file in an initramfs archive, without owner, time and inode number."""
+    """Return the entry of a file in an initramfs archive, without owner, time and inode number."""
     name = os.fsencode(name) + b"\0"
     numbers = (0, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name), 0)
     head = b"070701" + b"".join(b"%08x" % n for n in numbers) + name
@@ -69,7 +68,7 @@ def cpio_entry(name, mode, content):
 
 
 def pack(archive, root, prefix):
-    """Append a folder's contents to the initramfs, below prefix.  The same contents
+    """Append a directory's contents to the initramfs, below prefix.  The same contents
     always give the same archive, which deterministic runs need."""
     for folder, folders, files in os.walk(root):
         folders.sort()
@@ -88,8 +87,8 @@ def pack(archive, root, prefix):
 
 
 def initramfs(arch, path, add, command, listening=False):
-    """Write the initramfs of a guest: busybox, the folder add, and the command.  With
-    listening, the guest powers off only when the host tells it to."""
+    """Write the initramfs of a guest: busybox, the contents of the directory add, and the command.  With
+    listening, the guest waits for a message from the host before it powers off."""
     work = path + ".d"
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(os.path.join(work, "bin"))
@@ -112,7 +111,7 @@ def initramfs(arch, path, add, command, listening=False):
 
 
 def take_tool(name, root):
-    """Copy a program of the host and its libraries to bin/ and lib/ of a folder for a guest."""
+    """Copy a program of the host and its libraries to bin/ and lib/ of root, a directory for a guest."""
     path = os.path.realpath(shutil.which(name))
     shutil.copy2(path, os.path.join(root, "bin", name))
     said = subprocess.run(["ldd", path], stdout=subprocess.PIPE, text=True, check=False).stdout
@@ -124,7 +123,7 @@ def take_tool(name, root):
 
 
 def free_port():
-    """Returns the number of a free TCP port."""
+    """Return the number of a free TCP port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -143,19 +142,19 @@ def existing(path, made_by):
 
 
 def kernel_image(arch, flavour="", stock=False):
-    """Returns the path of a kernel that scripts/build-kernel makes."""
+    """Return the path of a kernel that scripts/build-kernel makes."""
     return os.path.join(BUILD, *(["stock"] if stock else []), *([flavour] if flavour else []), arch,
                         ARCHES[arch].kernel)
 
 
 def emulator_start(arch, emulator=None):
-    """Returns the start of an emulator's command line: its file, where its firmware is, and the machine."""
+    """Return the start of an emulator's command line: the emulator, the firmware's directories, and the machine."""
     return [emulator or os.path.join(TOP, "build", "emulators", ARCHES[arch].emulator),
             "-L", "/usr/share/qemu", "-L", "/usr/share/seabios", *ARCHES[arch].machine]
 
 
 def emulator_command(args, initrd):
-    """Returns the emulator's command line, without the options for the console and the ports."""
+    """Return the emulator's command line, without the options for the console and the ports."""
     arch = ARCHES[args.arch]
     kernel = args.kernel or kernel_image(args.arch, stock=args.stock)
     start = emulator_start(args.arch, args.emulator)

@@ -2,7 +2,7 @@
 # Functions that configure and build a kernel: sourced, never run.
 # shellcheck shell=bash disable=SC2034
 #
-# A kernel is built in a folder .NAME directly below its source.  The kernel's
+# A kernel is built in a directory .NAME directly below its source.  The kernel's
 # makefiles then call the source "..", so that paths in the objects are the same
 # for our kernel and the stock kernel, for all flavours, and in all checkouts: the
 # compiler cache shares equal objects, and the same source gives the same image.
@@ -20,7 +20,7 @@ kernel_for() {
 	esac
 }
 
-# kernel_make SOURCE OUT TARGET...: build make targets of a kernel in the folder OUT
+# kernel_make SOURCE OUT TARGET...: build make targets of a kernel in the directory OUT
 kernel_make() {
 	local source=$1 out=$2
 	shift 2
@@ -32,9 +32,9 @@ kernel_make() {
 fragments() {
 	local arch=$1 flavour name
 	shift
-	# our debug and distro kernels have the KUnit tests, too; the stock kernel does not have these tests
+	# include the KUnit tests in our debug and distro kernels; the stock kernel has no such tests
 	case " $* " in *' debug '* | *' distro '*) [ -n "$stock" ] || set -- kunit "$@" ;; esac
-	# options that the stock kernel does not have
+	# add the options that only our kernel has
 	[ -n "$stock" ] || set -- ours "$@"
 	for flavour in common "$arch" "$@"; do
 		for name in "$flavour" "$flavour-$arch"; do
@@ -44,8 +44,8 @@ fragments() {
 }
 
 # kernel_configure SOURCE OUT [MAKE ARGUMENT...] -- FRAGMENT...: configure a kernel by
-# the fragments on top of allnoconfig.  Fails if the kernel does not take an option of
-# a fragment, and names the option.
+# the fragments on top of allnoconfig.  Fail, with the option's name, if the kernel
+# rejects an option of a fragment.
 kernel_configure() {
 	local source=$1 out=$2 said
 	local -a more=()
@@ -54,11 +54,11 @@ kernel_configure() {
 	shift
 	mkdir -p "$out"
 	printf '%s\n' "$@" > "$out/.fragments"
-	# merge_config.sh cannot be given arguments for make, but make reads MAKEFLAGS
+	# merge_config.sh takes no arguments for make, but make reads MAKEFLAGS
 	said=$(cd "$source" && MAKEFLAGS="ARCH=$make_arch CROSS_COMPILE=$cross CC=ccache\ ${cross}gcc ${more[*]}" \
 		scripts/kconfig/merge_config.sh -n -O "$out" "$@" 2>&1) || { say "$said"; return 1; }
 	printf '%s\n' "$said" > "$out/.merged"
-	# a fragment may switch off an option that this kernel does not have at all
+	# let a fragment switch off an option that this kernel does not have
 	said=$(awk '/^Value requested for/ { getline want; getline have
 		if (!(want ~ /is not set/ && have ~ /Actual value: *$/)) { sub(/^Requested value: */, "", want); print want } }' \
 		"$out/.merged")

@@ -14,7 +14,7 @@ class Result(typing.NamedTuple):
 
 
 def parse(line):
-    """Returns the result in a line of KTAP, or None if the line has no result."""
+    """Return the result in a line of KTAP, or None if the line has no result."""
     found = LINE.match(line)
     if not found:
         return None
@@ -24,7 +24,7 @@ def parse(line):
 
 
 def leaves(text):
-    """Yields results in order, except those that have nested results."""
+    """Yield the results in order, except results that have nested results."""
     below = 0
     for result in filter(None, map(parse, text.splitlines())):
         if result.depth >= below:
@@ -33,7 +33,7 @@ def leaves(text):
 
 
 class Writer:
-    """Prints test results as KTAP."""
+    """A writer of test results as KTAP."""
 
     def __init__(self):
         self.number = 0
@@ -50,6 +50,6 @@ class Writer:
         self.say("pass" if passed else "FAIL", name)
 
     def end(self):
-        """Print the number of results; returns the exit status for the test program."""
+        """Print the number of results; return the exit status for the test program."""
         print(f"1..{self.number}")
         return 1 if self.failed else 0

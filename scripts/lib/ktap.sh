@@ -10,8 +10,8 @@ trap 'rm -rf "$work"' EXIT
 ktap_n=0
 ktap_failed=0
 
-# check NAME COMMAND...: a test that passes if the command succeeds.  If the command
-# fails, its output is shown.
+# check NAME COMMAND...: run a test, which passes if COMMAND succeeds.  If COMMAND
+# fails, print its output.
 check() {
 	local name=$1
 	shift

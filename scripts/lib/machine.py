@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""For scripts/boot: start an emulator with a guest, follow the guest's output, and judge how it ended."""
+"""For scripts/boot: start an emulator with a guest, pass on the guest's output, and judge how the guest ended."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import time
 
 import guest
 
-# The files that a run leaves: the console, the PMU statistics, and the emulator's messages
+# The files that a run of a guest leaves: the console, the PMU statistics, and the emulator's messages
 KEPT = ("console.log", "pmu.json", "emulator.log")
 
 # Seconds that the guest has to power off, or to give a sign of life when the host asks for one
@@ -36,7 +36,7 @@ class Guest:
         self.console, self.stats, self.words = (os.path.join(folder, name) for name in KEPT)
         initrd = os.path.join(folder, "initramfs.cpio")
         command = guest.emulator_command(args, initrd)
-        # in deterministic mode, the host may send nothing: its messages would come at random times
+        # in deterministic mode, the host must send nothing, as its messages would come at random times
         self.listening = "-icount" not in command
         guest.initramfs(args.arch, initrd, args.add, args.command, self.listening)
         if self.has_statistics(command[0]):
@@ -77,7 +77,7 @@ class Guest:
                     pass
 
     def trouble(self):
-        """Returns the console's first line that shows trouble in the kernel, or None."""
+        """Return the console's first line that shows trouble in the kernel, or None."""
         try:
             with open(self.console, "rb") as f:
                 found = TROUBLE.search(f.read())
@@ -89,7 +89,7 @@ class Guest:
 class Run:
     """A guest's run, from power-on to its end.
 
-    A command's last output may still be in the guest when the command has ended.
+    A command's last output can still be in the guest when the command has ended.
     So the guest reports how many bytes of output there are, and powers off when
     the host says that all bytes have arrived.  A guest in deterministic mode
     powers off at once; missing bytes are then an error.
@@ -127,7 +127,7 @@ class Run:
                 self.deadline = time.monotonic() + GRACE
 
     def pass_on(self, name, drain=False):
-        """Write a piece of an output that has arrived, or with drain all of it; False at the output's end."""
+        """Write output that has arrived, one piece or, with drain, all of it; return False at the output's end."""
         while True:
             try:
                 data = self.machine.ports[name].recv(65536, socket.MSG_DONTWAIT)
@@ -168,11 +168,11 @@ class Run:
                     self.deadline = time.monotonic() + GRACE
 
     def complete(self):
-        """Whether the command has ended and all its output has been passed on."""
+        """Return whether the command has ended and all its output has been passed on."""
         return self.status is not None and all(self.arrived[name] >= self.announced[name] for name in self.outputs)
 
     def time_up(self):
-        """When time is up, ask the guest for a sign of life; False if it was asked before, or cannot answer."""
+        """Ask the guest for a sign of life when time is up; return False if it was asked before or cannot answer."""
         if self.asked or not self.ready or self.status is not None:
             return False
         self.asked = True
@@ -181,7 +181,7 @@ class Run:
         return True
 
     def verdict(self, timeout):
-        """Returns scripts/boot's exit status, and the reason if this is not the command's own status."""
+        """Return the exit status for scripts/boot, and a reason unless the status is that of the command."""
         trouble = self.machine.trouble()
         if trouble:
             return 125, f"the kernel said: {trouble}"

@@ -44,7 +44,7 @@ class Patch:
         return f"{self.subject}\n\n{self.body}\n" if self.body else f"{self.subject}\n"
 
     def written_by(self):
-        """Returns (author, date): those in the patch file, or else those of the project's first commit of the file."""
+        """Return (author, date) from the patch file, or else from the project's first commit of the file."""
         if self.author and self.date:
             return self.author, self.date
         said = subprocess.run(["git", "-C", TOP, "log", "--follow", "--format=%an%x00%ae%x00%aD", "--", self.path],
@@ -53,11 +53,11 @@ class Patch:
         return (name, address), date
 
     def changed_paths(self):
-        """Returns the paths of the files that the hunks change."""
+        """Return the paths of the files that the hunks change."""
         return sorted(set(re.findall(r"^(?:---|\+\+\+) [ab]/(.+?)\t?$", self.hunks, re.M)))
 
     def hunks_of(self, path):
-        """Returns the hunks that change one file."""
+        """Return the hunks that change one file."""
         return "".join(part for part in re.split(r"^(?=diff --git )", self.hunks, flags=re.M)
                        if re.search(rf"^(?:---|\+\+\+) [ab]/{re.escape(path)}\t?$", part, re.M))
 
@@ -76,7 +76,7 @@ class Patch:
         return "".join(parts)
 
     def same_as(self, other, exactly=False):
-        """Whether two patches are the same; unless exactly, line numbers and blob names may differ."""
+        """Return whether two patches are the same, ignoring line numbers and blob names unless exactly."""
         compare = (lambda hunks: hunks) if exactly else comparable
         return ((self.author, self.date, self.subject, self.body, sorted(self.brings), compare(self.hunks)) ==
                 (other.author, other.date, other.subject, other.body, sorted(other.brings), compare(other.hunks)))
@@ -88,7 +88,7 @@ def comparable(hunks):
 
 
 def read(path):
-    """Read the patch file at a path of the project; returns a Patch."""
+    """Read the patch file at a path of the project; return a Patch."""
     data = project.read_bytes(path)
     if data is None:
         raise Failure(f"{os.path.dirname(path)}/series lists {os.path.basename(path)}, which does not exist")
@@ -118,7 +118,7 @@ def parse(path, data):
 
 
 def load(source, chosen=None, unfinished=False):
-    """Returns {topic: [Patch]} in order, after checking the Brings: lines against the project's files.
+    """Return {topic: [Patch]} in order, after checking the Brings: lines against the project's files.
 
     With unfinished, a whole file that no patch brings causes a warning, not a Failure.
     """
@@ -147,7 +147,7 @@ def load(source, chosen=None, unfinished=False):
 
 
 def brought_elsewhere(source, topics):
-    """Returns the whole files that are brought by topics of other bases only."""
+    """Return the whole files that only topics of other bases bring."""
     return {path for other in source.other_bases() for topic in other.topics() if topic not in topics
             for name in other.series(topic) for path in read(name).brings}
 
@@ -171,7 +171,7 @@ def check_brings(source, patches):
 
 
 def load_backports(source, series):
-    """Returns {path: [Patch]}: the patches that adapt whole files of the series to the base."""
+    """Return {path: [Patch]}: the patches that adapt whole files of the series to the base."""
     brought = {path for patches in series.values() for patch in patches for path in patch.brings}
     backports = {}
     for patch in map(read, source.backports()):

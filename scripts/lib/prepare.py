@@ -16,7 +16,7 @@ LINE = re.compile(r"^# Needs( with LONG=1)?: (.*)$", re.M)
 
 
 def needs_of(path):
-    """Returns the parts of build/ that a test needs, in order."""
+    """Return the parts of build/ that a test needs, in order."""
     with open(path, encoding="utf-8") as f:
         head = f.read(2000)
     return [word for only_long, words in LINE.findall(head) if not only_long or os.environ.get("LONG")
@@ -24,13 +24,13 @@ def needs_of(path):
 
 
 def topics_of(path):
-    """Returns the topics that a test is about, if not every base has them: '# Topic: perf-tools' at its head."""
+    """Return the topics without which a test is skipped, by lines such as '# Topic: perf-tools' at its head."""
     with open(path, encoding="utf-8") as f:
         return set(re.findall(r"^# Topic: (.*)$", f.read(2000), re.M))
 
 
 def command_for(need):
-    """Returns the command that builds a part of build/: a script and its arguments."""
+    """Return the command that builds a part of build/: a script and its arguments."""
     first, *rest = need.split("/")
     last = rest[-1] if rest else first
     if first == "emulators":
@@ -47,7 +47,7 @@ def command_for(need):
 
 
 def prepare(needs):
-    """Build each of these parts of build/ once; CalledProcessError if a build fails."""
+    """Build each of these parts of build/ once; raise CalledProcessError if a build fails."""
     for need in dict.fromkeys(needs):
         script, *args = command_for(need)
         subprocess.run([os.path.join(TOP, "scripts", script), *args], check=True)

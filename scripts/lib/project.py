@@ -11,7 +11,7 @@ CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.
 DEFAULT_BASE = "6.12"
 BASE = os.environ.get("BASE") or DEFAULT_BASE
 BUILD = os.path.join(TOP, "build", *([BASE] if BASE != DEFAULT_BASE else []))
-# folders at the top of a kernel source in which the project may have whole files
+# directories at the top of a kernel source in which the project can have whole files
 KERNEL_DIRS = ("Documentation", "arch", "block", "certs", "crypto", "drivers", "fs", "include", "init",
                "io_uring", "ipc", "kernel", "lib", "mm", "net", "rust", "samples", "security", "sound",
                "tools", "usr", "virt")
@@ -22,12 +22,12 @@ class Failure(Exception):
 
 
 def digest(data):
-    """Returns the object name that git gives to a file's content."""
+    """Return the object name that git gives to a file's content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 def read_bytes(path):
-    """Returns the content of a file of the project, or None if there is no such file."""
+    """Return the content of a file of the project, or None if there is no such file."""
     try:
         with open(os.path.join(TOP, path), "rb") as f:
             return f.read()
@@ -46,7 +46,7 @@ def write_bytes(path, data):
 
 
 def lines_of(path):
-    """Returns a list file's lines without comments; Failure if there is no such file."""
+    """Return a list file's lines without comments; raise Failure if there is no such file."""
     data = read_bytes(path)
     if data is None:
         raise Failure(f"{path} is missing")
@@ -55,37 +55,37 @@ def lines_of(path):
 
 
 class Source:
-    """The kernel or QEMU: the folders of its patches, of its whole files and of its tree."""
+    """The kernel or QEMU: the directories of its patches, of its whole files and of its tree."""
 
     def __init__(self, name, patches, tree, prefix, dirs, marks):
         self.name, self.patches, self.tree = name, patches, tree
-        self.prefix = prefix        # the folder of the project that has the whole files
-        self.dirs = dirs            # the folders in which whole files may be, or None for all folders
+        self.prefix = prefix        # the directory of the project that has the whole files
+        self.dirs = dirs            # the directories in which whole files can be, or None for all directories
         self.marks = marks          # files by which a source of this kind is recognized
 
     def __str__(self):
         return {"linux": "kernel", "qemu": "QEMU"}[self.name]
 
     def whole(self, path):
-        """Returns the path in the project of a whole file, whose path in the tree is given."""
+        """Return a whole file's path in the project; path is that in the tree."""
         return os.path.join(self.prefix, path)
 
     def topics(self):
-        """Returns the topics in order; QEMU's patches are a single topic without a name."""
+        """Return the topics in order; QEMU's patches are a single topic without a name."""
         return lines_of(os.path.join(self.patches, "topics")) if self.name == "linux" else [""]
 
     @property
     def base(self):
-        """The version that the patches are for."""
+        """Return the version of the kernel or QEMU that the patches are for."""
         return self.patches.rpartition("-")[2]
 
     def fixes(self):
-        """The topics with fixes for Linux' own code, each for the kernel as it is shipped."""
+        """Return the topics with fixes for Linux' own code, which apply to the kernel as it is shipped."""
         path = os.path.join(self.patches, "fixes")
         return lines_of(path) if self.name == "linux" and os.path.exists(os.path.join(TOP, path)) else []
 
     def other_bases(self):
-        """Returns the Sources of the other bases: the same kernel or QEMU with another folder of patches."""
+        """Return the Sources of the other bases: the same kernel or QEMU with another directory of patches."""
         lists = glob.glob(os.path.join(glob.escape(os.path.join(TOP, "patches")), self.name + "-*", "topics"))
         names = sorted(os.path.relpath(os.path.dirname(path), TOP) for path in lists)
         return [Source(self.name, name, self.tree, self.prefix, self.dirs, self.marks)
@@ -95,18 +95,18 @@ class Source:
         return os.path.join(self.patches, topic, "series")
 
     def series(self, topic):
-        """Returns the paths of a topic's patch files.  A name with a slash in the series file is
-        a path from the top of the project, for a patch that is kept in another base's folder."""
+        """Return the paths of a topic's patch files.  A name with a slash in the series file is
+        a path from the top of the project, for a patch that is kept in another base's directory."""
         folder = os.path.join(self.patches, topic)
         return [line if "/" in line else os.path.join(folder, line) for line in lines_of(self.series_file(topic))]
 
     def backports(self):
-        """Returns the paths of the patch files that adapt whole files to this base."""
+        """Return the paths of the patch files that adapt whole files to this base."""
         folder = os.path.join(self.patches, "backport")
         return self.series("backport") if os.path.exists(os.path.join(TOP, folder, "series")) else []
 
     def whole_files(self):
-        """Returns the whole files, as paths in the tree: files that git tracks, or all files without a repository."""
+        """Return the whole files, as paths in the tree; in a git repository, only files that git tracks."""
         dirs = [self.whole(d) for d in self.dirs or [""] if os.path.isdir(os.path.join(TOP, self.whole(d)))]
         if not dirs:
             return []
@@ -122,7 +122,7 @@ class Source:
         return [path for path in paths if not path.startswith(NO_PART)]
 
 
-# folder of programs for guests, which are not part of QEMU
+# the directory with programs for guests, which are not part of QEMU
 NO_PART = "tests/guest/"
 LINUX = Source("linux", f"patches/linux-{BASE}", os.path.join(BUILD, "linux"), "", KERNEL_DIRS,
                ("MAINTAINERS", "arch", "include", "kernel", "tools/perf", "scripts"))

@@ -9,7 +9,7 @@ import time
 class Monitor:
     """A connection to an emulator that was started with -qmp unix:PATH,server=on,wait=off."""
 
-    # Seconds to wait for the emulator: as many as a busy host can make of a moment
+    # Seconds to wait for the emulator, many because the host can be busy
     PATIENCE = 900
 
     def __init__(self, path, patience=PATIENCE):
@@ -30,19 +30,19 @@ class Monitor:
         self.ask("qmp_capabilities")
 
     def be_patient(self):
-        """Sleep for a moment before asking the emulator again; TimeoutError if it has taken too long."""
+        """Sleep for a moment before asking the emulator again; raise TimeoutError after patience seconds."""
         if time.monotonic() > self.deadline:
             raise TimeoutError("the emulator does not answer")
         time.sleep(0.02)
 
     def messages(self):
-        """Yields the messages that the emulator sends, as dictionaries."""
+        """Yield the messages that the emulator sends, as dictionaries."""
         for line in self.lines:
             yield json.loads(line)
         raise EOFError("the emulator has gone")
 
     def ask(self, command, **arguments):
-        """Send a command to the emulator; returns the answer."""
+        """Send a command to the emulator; return the answer."""
         self.socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode())
         for message in self.messages():
             if "error" in message:
@@ -52,14 +52,14 @@ class Monitor:
             self.events.append(message)
 
     def wait_for(self, event):
-        """Wait for an event of the emulator, which may have come before this call, and forget the event."""
+        """Wait for an event of the emulator, which can have come before this call, and forget the event."""
         while event not in (message.get("event") for message in self.events):
             self.events.append(next(self.messages()))
         while self.events.pop(0).get("event") != event:
             pass
 
     def migrate(self, uri):
-        """Save the state of the machine to uri, which stops the machine; returns whether the save succeeded."""
+        """Save the state of the machine to uri, which stops the machine; return whether the save succeeded."""
         self.ask("migrate", uri=uri)
         self.deadline = time.monotonic() + self.patience
         while True:

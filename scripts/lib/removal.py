@@ -13,13 +13,13 @@ class Drift(Exception):
 
 
 def blank_out(text):
-    """Returns text with comments, strings and character constants replaced by as many spaces."""
+    """Return text with comments, strings and character constants replaced by as many spaces."""
     return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'',
                   lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S)
 
 
 def after_bracket(code, opening):
-    """Returns the index after the bracket that closes the bracket at code[opening]."""
+    """Return the index after the bracket that closes the bracket at code[opening]."""
     left = code[opening]
     right, depth = {"(": ")", "{": "}", "[": "]"}[left], 0
     for i in range(opening, len(code)):
@@ -30,7 +30,7 @@ def after_bracket(code, opening):
 
 
 def after_statement(code, i):
-    """Returns the index after the statement, declaration or definition that starts at code[i]."""
+    """Return the index after the statement, declaration or definition that starts at code[i]."""
     while code[i] != ";":
         if code[i] in "([":
             i = after_bracket(code, i)
@@ -47,8 +47,8 @@ def after_statement(code, i):
 
 
 def with_comment_above(text, i):
-    """Returns where the comment above the line of text[i] starts, or else where the line starts.
-    Returns i if other text precedes text[i] in its line."""
+    """Return where the comment above the line of text[i] starts, or else where the line starts.
+    Return i if other text precedes text[i] in its line."""
     line = text.rfind("\n", 0, i) + 1
     if text[line:i].strip():
         return i
@@ -57,7 +57,7 @@ def with_comment_above(text, i):
 
 
 def after_endif(text, i):
-    """Returns the index after the #endif of the conditional whose first line ends at text[i]."""
+    """Return the index after the #endif of the conditional whose first line ends at text[i]."""
     depth = 1
     while depth:
         directive = re.compile(r"^#\s*(if|endif)\w*\b.*\n", re.M).search(text, i)
@@ -69,10 +69,10 @@ def after_endif(text, i):
 
 
 def find(operation, argument, text):
-    """Returns the (start, end) of each piece of text that an operation matches."""
+    """Return the (start, end) of each piece of text that an operation matches."""
     code = blank_out(text) if operation in ON_CODE else text
     if operation == "func":
-        # the return type may be on the line before the function's name
+        # the return type can be on the line before the function's name
         heads = re.finditer(r"^(?:[A-Za-z_][\w \t*]*\n)?(?:[A-Za-z_][\w \t*]*[ \t*])?%s\(" % argument,
                             code, re.M)
         return [(with_comment_above(text, m.start()), after_statement(code, m.end() - 1)) for m in heads]
@@ -95,7 +95,7 @@ def find(operation, argument, text):
 
 
 def drop(text, start, end):
-    """Returns text without text[start:end], also without a blank line or blanks that would be left over."""
+    """Return text without text[start:end], and without a blank line or blanks that this would leave."""
     if start and text[start - 1] != "\n":
         if text[end:end + 1] == "\n":
             return text[:start].rstrip(" \t") + text[end:]
@@ -127,9 +127,9 @@ def change(operation, text, start, end, replacement):
 
 
 def apply(rule, text):
-    """Returns text after one rule was applied, in the rule's scope; Drift if the rule does not match."""
+    """Return text after one rule was applied, in the rule's scope; raise Drift if the rule does not match."""
     if rule.scope:
-        # take only definitions of several lines: a header may have a stub of the same name in one line
+        # take only definitions of several lines: a header can have a stub of the same name in one line
         bodies = [(a, b) for a, b in find("func", rule.scope, text) if text[:b].endswith("\n}")]
         if len(bodies) != 1:
             raise Drift(f"{len(bodies)} bodies of {rule.scope}, expected 1")
@@ -139,7 +139,7 @@ def apply(rule, text):
 
 
 def apply_once(rule, text):
-    """Returns text after one rule was applied; Drift if the rule does not match as often as it says."""
+    """Return text after one rule was applied; raise Drift if the rule does not match as often as it says."""
     pattern, replacement = rule.argument, ""
     if rule.operation == "sub":
         pattern, replacement = rule.argument.split(" => ")

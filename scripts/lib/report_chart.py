@@ -47,7 +47,7 @@ def chart(title, bars):
 
 
 def pairs(found, label, stock, ours):
-    """Returns the bars for a table that has a column for each kernel."""
+    """Return the bars for a table that has a column for each kernel."""
     columns = found["columns"]
     bars = []
     for row in found["rows"]:
@@ -58,7 +58,7 @@ def pairs(found, label, stock, ours):
 
 
 def by_kernel(found, label, column):
-    """Returns the bars for a table that has a row for each kernel."""
+    """Return the bars for a table that has a row for each kernel."""
     columns = found["columns"]
     kernel, value = columns.index("kernel"), columns.index(column)
     rows = sorted(found["rows"], key=lambda row: row[kernel] != "stock")
@@ -69,7 +69,7 @@ def by_kernel(found, label, column):
 
 
 def charts_of(name, found):
-    """Yields the charts for a table of a test, if this test has charts."""
+    """Yield the charts for a table of a test; for most tests there is none."""
     columns = found["columns"]
     if any(len(row) != len(columns) for row in found["rows"]):
         return

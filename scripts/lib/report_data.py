@@ -25,7 +25,7 @@ def cells(line):
 
 
 def read_tables(lines):
-    """Returns the tables that a test has printed, each with title, columns and rows."""
+    """Return the tables that a test has printed, each with title, columns and rows."""
     tables = []
     title = ""
     table = None
@@ -49,7 +49,7 @@ def is_comparison(table):
 
 
 def read_log(path):
-    """Read the log of a test program; returns its results, its tables and its date."""
+    """Read the log of a test program; return its results, its tables and its date."""
     with open(path, encoding="utf-8", errors="replace") as f:
         lines = f.read().splitlines()
     results = [result for result in map(ktap.parse, lines) if result and not result.depth]
@@ -68,7 +68,7 @@ def read_log(path):
 
 
 def results_by_row(logs):
-    """Returns {row: [{test, machine, log, stock, ours}]} of all logs."""
+    """Return {row: [{test, machine, log, stock, ours}]} of all logs."""
     rows = {}
 
     def add(name, **result):
@@ -89,7 +89,7 @@ def results_by_row(logs):
 
 
 def verdict_of(results):
-    """Returns the verdict on a row: failed, passed, skipped or not run."""
+    """Return the verdict on a row: failed, passed, skipped or not run."""
     ours = {result["ours"] for result in results}
     for seen, verdict in (("FAIL", "failed"), ("pass", "passed"), ("skip", "skipped")):
         if seen in ours:
@@ -98,7 +98,7 @@ def verdict_of(results):
 
 
 def read_rows(text, logs):
-    """Returns the rows of BEHAVIOURS.md, whose text is given, with the results of their tests."""
+    """Return the rows of BEHAVIOURS.md, whose text is given, with the results of their tests."""
     results = results_by_row(logs)
     rows = []
     for row, behaviour, stock, programs in ROW.findall(text):
@@ -111,8 +111,8 @@ def read_rows(text, logs):
 
 
 def collect(folder, text, extra=()):
-    """Returns all data of the report: sections, rows, tests and tables.  extra has more files with tables:
-    (name, path)."""
+    """Return all data of the report: sections, rows, tests and tables; extra is [(name, path)] of more
+    files with tables."""
     logs = [read_log(os.path.join(folder, name)) for name in sorted(os.listdir(folder)) if name.endswith(".log")]
     figures = {log["name"]: log["tables"] for log in logs if log["tables"]}
     for name, path in extra:

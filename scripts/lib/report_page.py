@@ -62,7 +62,7 @@ def table(caption, columns, rows):
 
 
 def results_list(results):
-    """Returns the results of a row as a list that the reader can unfold."""
+    """Return the results of a row as a list that the reader can unfold."""
     if not results:
         return ""
     passed = sum(result["ours"] == "pass" for result in results)
@@ -73,7 +73,7 @@ def results_list(results):
 
 
 def rows_table(title, rows):
-    """Returns the rows of one section of BEHAVIOURS.md as a table."""
+    """Return the rows of one section of BEHAVIOURS.md as a table."""
     cells = []
     for row in rows:
         stock = escape(row["stock"]) or "–"

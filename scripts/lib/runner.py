@@ -12,7 +12,7 @@ from project import BASE, BUILD, LINUX, TOP
 
 
 class Runner:
-    """Runs the programs of one folder, and keeps their output in build/NAME/."""
+    """The programs of one directory, whose output is kept in build/NAME/."""
 
     def __init__(self, name, folder):
         self.name = name
@@ -27,8 +27,8 @@ class Runner:
             return "# LONG=1\n" in [f.readline() for _ in range(4)]
 
     def choose(self, patterns, left_out="-"):
-        """Returns the names of the programs that match one of the patterns.  Without patterns, returns
-        all programs except those that match left_out and, unless LONG=1, the long ones."""
+        """Return the names of the programs that match one of the patterns.  Without patterns, return
+        all programs except those that match left_out and, without LONG=1, the long programs."""
         names = sorted(n for n in os.listdir(self.folder)
                        if os.access(self.path(n), os.X_OK) and os.path.isfile(self.path(n)))
         if patterns:
@@ -46,7 +46,7 @@ class Runner:
         return names
 
     def run_all(self, names):
-        """Build what the programs need and run them; returns the exit status."""
+        """Build the parts of build/ that the programs need, run the programs, and return the exit status."""
         os.makedirs(self.logs, exist_ok=True)
         absent = [name for name in names if not prepare.topics_of(self.path(name)) <= set(LINUX.topics())]
         names = [name for name in names if name not in absent]
@@ -68,7 +68,7 @@ class Runner:
         return 0 if passed and not failed else 1
 
     def run(self, name):
-        """Run one program; returns the numbers of its passed, failed and skipped tests."""
+        """Run one program; return the numbers of its passed, failed and skipped tests."""
         seen = {"pass": [], "FAIL": [], "skip": []}
         started = time.monotonic()
         print(f"== {name}", flush=True)
@@ -98,8 +98,7 @@ class Runner:
     def tell(line, seen):
         """Count the result in a line of a program's output; print failures, skips and tables.
 
-        Indented results do not count: a test shows the output of programs in a guest,
-        maybe on the stock kernel, with an indent.
+        Ignore indented results, which tests print as the output of programs in a guest.
         """
         found = ktap.parse(line)
         if found and found.depth:

@@ -33,7 +33,7 @@ class Step:
         return f"{text}\n{TRAILER}: {self.topic or '-'} {file} {self.key}\n"
 
     def written_by(self, committer=None):
-        """Returns (author, date); the author of a removal is the committer."""
+        """Return (author, date); the author of a removal is the committer."""
         return self.patch.written_by() if self.patch else committer or (NEUTRAL, EPOCH)
 
     def set_key(self, before):
@@ -67,16 +67,16 @@ def steps_of(series, backports=None):
 
 
 class Builder:
-    """Makes the commits of a series in the repository git_dir.  base_dir is a folder with the base's
-    source; committer is ((name, address), date), or None if each commit's author is the committer."""
+    """A maker of the commits of a series in the repository git_dir.  base_dir holds the base's source;
+    committer is ((name, address), date), or None if each commit's author is the committer."""
 
     def __init__(self, source, git_dir, base, base_dir, committer=None, trailer=False):
         self.source, self.git_dir, self.base, self.base_dir = source, git_dir, base, base_dir
         self.committer, self.trailer = committer, trailer
 
     def build(self, series, backports=None, known=None):
-        """Make the commits of all steps; returns their names.  known is the last commit of an earlier
-        run, whose commits are used again as far as their inputs have not changed."""
+        """Make the commits of all steps; return their names.  known is the last commit of an earlier
+        run, whose commits are used again up to the first commit whose inputs have changed."""
         steps, done, key = steps_of(series, backports), [], self.base
         for step in steps:
             key = step.set_key(key)
@@ -151,8 +151,8 @@ def update_index(git, lines):
 
 
 def apply_hunks(git, patch, path=None, reverse=False):
-    """Apply a patch's hunks to the index, all hunks or those for one path.  The text of the Failure names
-    the patch, the file and the hunk that does not fit."""
+    """Apply a patch's hunks, all or those for one path, to the index; raise Failure with the patch, the
+    file and the hunk that does not fit."""
     hunks = patch.hunks_of(path) if path else patch.hunks
     result = git.run("apply", "--cached", "--whitespace=nowarn", *(["--reverse"] if reverse else []), "-",
                      data=hunks.encode(), check=False)
@@ -167,7 +167,7 @@ def apply_hunks(git, patch, path=None, reverse=False):
 
 
 def which_hunk(hunks, path, line):
-    """Returns 'hunk N' for the hunk that starts at a line of a file before the patch."""
+    """Return 'hunk N' for the hunk that starts at a line of a file before the patch."""
     for part in re.split(r"^(?=diff --git )", hunks, flags=re.M):
         if re.search(rf"^\+\+\+ b/{re.escape(path)}$", part, re.M):
             starts = [int(start) for start in re.findall(r"^@@ -(\d+)", part, re.M)]

@@ -32,7 +32,7 @@ class Cover:
 
 
 def cover_path(topic):
-    """Returns the path of the cover letter: a base without its own cover letter uses another base's."""
+    """Return the path of a topic's cover letter, which can be that of another base."""
     paths = [os.path.join(source.patches, topic, "cover-letter") for source in (LINUX, *LINUX.other_bases())]
     return next((path for path in paths if project.read_bytes(path) is not None), paths[0])
 
@@ -47,7 +47,7 @@ class Version:
 
 
 def write_mails(git_dir, folder, topic, before, steps, commits, version, sender):
-    """Write a mail for each commit into an empty folder, and 0000-cover-letter.patch if there are several.
+    """Write a mail for each commit into an empty directory, and 0000-cover-letter.patch if there are several.
 
     Each mail is signed off by the sender; another author is named in the text of the mail.
     """
@@ -77,7 +77,7 @@ def write_mails(git_dir, folder, topic, before, steps, commits, version, sender)
 
 
 def unfolded(text):
-    """Returns a mail with each header in one line: b4 0.12 fails on folded headers with newer Python versions."""
+    """Return a mail with each header in one line: b4 0.12 fails on folded headers with newer Python versions."""
     head, end, body = text.partition("\n\n")
     return re.sub(r"\n[ \t]+", " ", head) + end + body
 
@@ -90,19 +90,19 @@ def edit(path, change):
 
 
 def sent_folder(topic):
-    """Returns the folder with the versions that have been sent, which are files vN.mbox."""
+    """Return the directory with the versions that have been sent, which are files vN.mbox."""
     return os.path.join(LINUX.patches, topic, "sent")
 
 
 def last_sent(topic):
-    """Returns (number, path) of the newest version that was sent, or (0, None)."""
+    """Return (number, path) of the newest version that was sent, or (0, None)."""
     found = [(int(re.search(r"v(\d+)\.mbox$", path)[1]), path) for path in
              glob.glob(os.path.join(glob.escape(os.path.join(project.TOP, sent_folder(topic))), "v*.mbox"))]
     return max(found, default=(0, None))
 
 
 def commits_of(mbox, git_dir, base, sender, scratch):
-    """Commit the patches in a mailbox on top of a base; returns the last commit.  Failure if a patch does not apply."""
+    """Commit the patches in a mailbox on top of a base; return the last commit."""
     git, commit = Git(git_dir, index=os.path.join(scratch, "index")), base
     git.run("read-tree", base)
     mails = os.path.join(scratch, "mails")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The base's own EBB programs, built from its unmodified source (programs/stock-ebb)."""
+"""Run the stock kernel's own EBB programs, built from its unmodified source (programs/stock-ebb)."""
 import os
 import re
 
@@ -19,7 +19,7 @@ ENDLESS = {
 
 
 def run(cpu, options=(), stock=False, folder=None):
-    """Run the programs in one guest; returns {program: pass, FAIL or skip}."""
+    """Run the stock kernel's EBB programs in one guest; return {program: pass, FAIL or skip}."""
     folder = folder or compare.programs("stock-ebb")
     names = sorted(n for n in os.listdir(folder)
                    if n not in ENDLESS and os.access(os.path.join(folder, n), os.X_OK)

@@ -34,7 +34,7 @@ class Commit:
 
 
 class Tree:
-    """The commits of a tree by topic."""
+    """The commits of a tree that scripts/tree made, by topic."""
 
     def __init__(self, source, git, new_topic):
         self.source, self.git = source, git
@@ -68,7 +68,7 @@ class Tree:
             raise Failure(f"the tree has lost the removal commit of {', '.join(expected)}")
 
     def owner(self, commit):
-        """Returns the topic whose earlier commits change the same files as a new commit, or None if
+        """Return the topic whose earlier commits change the same files as a new commit, or None if
         there is no such topic or more than one."""
         owners = [topic for topic, commits in self.topics.items()
                   if any(commit.changes.keys() & other.changes.keys() for other in commits)]
@@ -83,8 +83,8 @@ class Tree:
         return self.git.text("patch-id", "--stable", data=diff).split(" ")[0]
 
     def content(self, path, backports):
-        """Returns (content, executable) of a whole file in the newest commit, after reverting the
-        backports, which adapt the file to the base; None if the commit does not have the file."""
+        """Return (content, executable) of a whole file in the newest commit, without the changes of
+        the backports, which adapt the file to the base; None if the commit does not have the file."""
         entry = self.git.text("ls-tree", "HEAD", "--", path).split()
         if not entry:
             return None
@@ -105,7 +105,7 @@ class Tree:
         return re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+( \d+)?\n", "", diff, flags=re.M)
 
     def is_as_made(self, commit, hunks):
-        """Whether a commit has the same message and hunks as when scripts/tree made it from its patch file."""
+        """Return whether a commit has the message and hunks that scripts/tree gave it from its patch file."""
         made = self.made.get(commit.path)
         if not made or not commit.says_the_same(made):
             return False
@@ -113,7 +113,7 @@ class Tree:
             self.hunks(made, [path for path in made.changes if path in self.stock]))
 
     def outputs(self, topic, tell):
-        """Returns {path in the project: (content, executable)} of the files of one topic."""
+        """Return {path in the project: (content, executable)} of the files of one topic."""
         files, patches, brought = {}, [], set()
         backports = {}
         for patch in map(patches_of.read, self.source.backports()):
@@ -122,7 +122,7 @@ class Tree:
         for commit in self.topics[topic]:
             brings = []
             for path, kind in commit.changes.items():
-                # the content is taken from HEAD: later commits may have changed or removed the file
+                # take the content from HEAD, as later commits can have changed or removed the file
                 if path not in self.stock and kind == "A" and path not in brought:
                     content = self.content(path, backports.get(path))
                     if content is not None:
@@ -142,7 +142,7 @@ class Tree:
             patch.notes = old.notes if old else ""
             if old and sorted(old.brings) == sorted(patch.brings):
                 patch.brings = old.brings
-            # keep the text of a patch that has not changed: git may write its hunks with other context lines
+            # keep the text of a patch that has not changed: git can write its hunks with other context lines
             same = old and old.author and old.date and (
                 patch.same_as(old) or patch.untouched and patch.brings == old.brings)
             text = project.read_bytes(patch.old) if same else patch.format().encode()
@@ -160,7 +160,7 @@ class Tree:
         for patch in patches:
             patch.old = patch.path
             if patch.path and os.path.dirname(patch.path) != folder:
-                continue        # the patch is kept in the folder of another base
+                continue        # the patch is kept in the directory of another base
             if patch.path:
                 digits, _, slug = os.path.basename(patch.path).partition("-")
             else:

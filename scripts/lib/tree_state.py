@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The state of a tree that scripts/tree has made, which is kept in git refs.
+"""Read and write the state of a tree that scripts/tree has made, which is kept in git refs.
 
   refs/tags/base       the source as it is shipped
   refs/series/made     the last commit that scripts/tree made
@@ -26,7 +26,7 @@ def git_of(tree):
 
 
 def check_ours(tree):
-    """Returns the Git of a tree; Failure if scripts/tree has not made the tree."""
+    """Return the Git of a tree; raise Failure if scripts/tree has not made the tree."""
     git = git_of(tree)
     if os.path.exists(git.git_dir):
         take_over(git)
@@ -53,7 +53,7 @@ def remove_assembled(tree):
 
 
 def inputs_of(source, series, backports):
-    """Returns {path: content} of the project's files from which the tree is made, as they were read."""
+    """Return {path: content} of the project's files from which the tree is made, as they were read."""
     files = {}
     for topic, patches in series.items():
         files[source.series_file(topic)] = read_bytes(source.series_file(topic))
@@ -80,7 +80,7 @@ def write_inputs(git, files):
 
 
 def read_inputs(git):
-    """Returns {path: digest} of the project's files from which the tree was made."""
+    """Return {path: digest} of the project's files from which the tree was made."""
     if not git.ref(INPUTS):
         return {}
     listing = git.text("ls-tree", "-r", "-z", INPUTS).strip("\0")
@@ -88,7 +88,7 @@ def read_inputs(git):
 
 
 def in_progress(tree):
-    """Returns the name of git's file for an unfinished rebase, merge or similar, or None."""
+    """Return the name of git's file for an unfinished rebase, merge or similar, or None."""
     return next((name for name in REBASES if os.path.exists(os.path.join(tree, ".git", name))), None)
 
 
@@ -105,17 +105,17 @@ def finish_interrupted(git):
 
 
 def uncommitted(tree):
-    """Returns the first path with changes that are not committed, or None."""
+    """Return the first path with changes that are not committed, or None."""
     git = git_of(tree)
     status = git.text("status", "--porcelain", "-z").split("\0")[0]
     return status[3:] if status else new_file(git, tree)
 
 
 def new_file(git, tree):
-    """Returns a new file that git status does not show, or None.
+    """Return a new file that git status does not show, or None.
 
     Debian's .gitignore has a pattern that ignores all new files.  So this uses the
-    other patterns of that file, and the .gitignore files of the folders below it.
+    other patterns of that file, and the .gitignore files of the directories below it.
     """
     with tempfile.NamedTemporaryFile("w", encoding="utf-8") as patterns:
         with contextlib.suppress(FileNotFoundError), open(os.path.join(tree, ".gitignore"), encoding="utf-8") as lines:

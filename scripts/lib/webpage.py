@@ -10,7 +10,7 @@ VOID = {"meta", "rect", "br"}
 
 
 class Page(html.parser.HTMLParser):
-    """Reads a page: checks that its tags match, and collects its links, texts and other files."""
+    """An HTML page: tags that do not match, links, texts, and other files that the page needs."""
 
     def __init__(self, text):
         super().__init__()
@@ -54,7 +54,7 @@ class Page(html.parser.HTMLParser):
 
 
 def pixels(path):
-    """Returns the width, the height and the number of different lines of an 8-bit PNG file."""
+    """Return the width, the height and the number of different lines of an 8-bit PNG file."""
     with open(path, "rb") as f:
         data = f.read()
     width, height, depth, colour = struct.unpack(">IIBB", data[16:26])
@@ -70,7 +70,7 @@ def pixels(path):
 
 
 def browse(folder, page, *options):
-    """Run headless Chromium on the page; returns its output, and its complaints about the page."""
+    """Run headless Chromium on the page; return its output, and its complaints about the page."""
     done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
                            f"--user-data-dir={folder}/profile", "--window-size=1100,1400", *options,
                            "file://" + page],
