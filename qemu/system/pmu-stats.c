@@ -39,11 +39,11 @@ struct PMUStats {
 
 /* The counters of one CPU, from pmu_stats_register() */
 typedef struct PMUStatsCPU {
-    CPUState *cs;           /* NULL when the CPU has been unplugged */
-    int cpu_index;          /* index of a CPU that has been unplugged */
+    CPUState *cs;           /* NULL after the CPU has been unplugged */
+    int cpu_index;          /* index of an unplugged CPU */
     const char *const *names;
     const uint64_t *values;
-    uint64_t *last_values;  /* copy of values, made by pmu_stats_take() */
+    uint64_t *last_values;  /* copy of @values by pmu_stats_take() */
     size_t n;
     void (*refresh)(CPUState *cs);
     QTAILQ_ENTRY(PMUStatsCPU) next;
@@ -78,8 +78,8 @@ void pmu_stats_set_refresh(CPUState *cs, void (*refresh)(CPUState *cs))
 }
 
 /*
- * Copy the counters of a CPU to last_values.  The CPU does not run, or this
- * function is called by the CPU's own thread.
+ * Copy the counters of a CPU to last_values.  Call this in the CPU's own
+ * thread, or while the CPU does not run.
  */
 static void pmu_stats_take(CPUState *cs, run_on_cpu_data data)
 {
@@ -170,7 +170,7 @@ static void pmu_stats_complete(UserCreatable *uc, Error **errp)
         return;
     }
 
-    /* A file that cannot be written is an error now, not when QEMU ends. */
+    /* Create the file now: a path that cannot be written is an error now. */
     if (!g_file_set_contents(s->path, "", 0, &err)) {
         error_setg(errp, "%s", err->message);
         return;

@@ -30,7 +30,7 @@ void pmu_stats_register(CPUState *cs, const char *const *names,
                         const uint64_t *values, size_t n);
 
 /**
- * pmu_stats_set_refresh: have a CPU's counters brought up to date when read
+ * pmu_stats_set_refresh: set the function that updates a CPU's counters
  * @cs: a CPU that pmu_stats_register() has been called for
  * @refresh: a function that brings the counters of @cs up to date
  *
@@ -43,24 +43,24 @@ void pmu_stats_register(CPUState *cs, const char *const *names,
 void pmu_stats_set_refresh(CPUState *cs, void (*refresh)(CPUState *cs));
 
 /**
- * pmu_stats_unregister: keep the last values of a CPU that goes away
+ * pmu_stats_unregister: keep the last counters of a CPU that is unplugged
  * @cs: the CPU
  *
  * To be called when a CPU that pmu_stats_register() was called for is
- * unrealized.  The output of pmu-stats has the values of that moment.
+ * unrealized.  The output of pmu-stats contains the values at that moment.
  *
  * Context: big QEMU lock held.
  */
 void pmu_stats_unregister(CPUState *cs);
 
 /**
- * pmu_stats_want_insns: are executed instructions to be counted?
+ * pmu_stats_want_insns: return whether to count executed instructions
  *
- * To count all executed instructions slows the guest down: a PMU model may
- * leave these counters at zero while this function returns false.  The user
- * asks for them by the property "insns" of the pmu-stats object.  The answer
- * does not change after the first CPU has been created, unless a pmu-stats
- * object is added or deleted by a monitor command.
+ * Counting all executed instructions slows the guest down, so a PMU model
+ * can leave these counters at zero while this function returns false.  The
+ * user asks for them by the property "insns" of the pmu-stats object.  The
+ * answer does not change after the first CPU has been created, unless a
+ * pmu-stats object is added or deleted by a monitor command.
  */
 bool pmu_stats_want_insns(void);
 

@@ -18,9 +18,9 @@
  * or in both.  Bit 0 of a mode's number is set for CPL > 0.
  */
 enum {
-    AMD_PMU_MODE_KERNEL,        /* EFER.SVME is clear */
+    AMD_PMU_MODE_KERNEL,        /* modes while EFER.SVME is clear */
     AMD_PMU_MODE_USER,
-    AMD_PMU_MODE_HOST_KERNEL,   /* EFER.SVME is set */
+    AMD_PMU_MODE_HOST_KERNEL,   /* modes while EFER.SVME is set */
     AMD_PMU_MODE_HOST_USER,
     AMD_PMU_MODE_GUEST_KERNEL,
     AMD_PMU_MODE_GUEST_USER,
@@ -44,7 +44,7 @@ enum {
  * of the CMP or TEST that a conditional jump is fused with.
  */
 #define AMD_PMU_EXIT(kind)      BIT(kind)
-/* The last instruction is not complete, or is part of pending already. */
+/* The last instruction is not complete, or AMDPMUState::pending includes it. */
 #define AMD_PMU_EXIT_RESUME     0
 #define AMD_PMU_EXIT_RETIRE     AMD_PMU_EXIT(AMD_PMU_INSNS)
 #define AMD_PMU_EXIT_NOT_TAKEN  (AMD_PMU_EXIT_RETIRE | \
@@ -55,7 +55,7 @@ enum {
                                  AMD_PMU_EXIT(AMD_PMU_TAKEN_COND))
 #define AMD_PMU_EXIT_FUSED_SHIFT 8
 
-/* Counters for -object pmu-stats; there, AMDPMUTotals::event comes first. */
+/* Counters for -object pmu-stats, which follow AMDPMUTotals::event there */
 enum {
     AMD_PMU_STAT_HOLD_BEGIN,
     AMD_PMU_STAT_HOLD_END_FULL,
@@ -88,17 +88,17 @@ enum {
 };
 
 /*
- * Numbers of all that has happened since the CPU was created.  A reset does
- * not change these numbers, and they are not migrated.
+ * Numbers of events since the CPU was created.  A reset does not change
+ * these numbers, and they are not migrated.
  */
 typedef struct AMDPMUTotals {
     uint64_t event[AMD_PMU_KINDS][AMD_PMU_MODES];
     uint64_t stat[AMD_PMU_STATS];
 } AMDPMUTotals;
 
-/* Sorts of taken branches, as CPU properties decide which are recorded */
+/* Kinds of taken branches, which CPU properties can exclude from recording */
 typedef enum AMDPMUBranch {
-    AMD_PMU_BRANCH_PLAIN = 1,   /* all other taken branches */
+    AMD_PMU_BRANCH_PLAIN = 1,   /* taken branch of neither kind below */
     AMD_PMU_BRANCH_EVENT,       /* exception, interrupt, IRET */
     AMD_PMU_BRANCH_SMM,         /* SMI, RSM */
 } AMDPMUBranch;
@@ -142,20 +142,20 @@ typedef struct AMDPMUState {
     uint64_t samp_br_from[AMD_BRS_DEPTH];
     uint64_t samp_br_to[AMD_BRS_DEPTH];
 
-    /* An interrupt is held since guest time hold_ns: branches are recorded. */
+    /* An interrupt is held, since hold_ns, and branches are recorded. */
     bool hold;
     int64_t hold_ns;
     /* Recording waits until NMIs are not blocked (x-brs-start=deliverable). */
     bool blocked;
-    /* Branches still to be skipped before the first that is recorded */
+    /* Number of branches to skip before recording begins */
     uint32_t skid;
-    /* Branches until a late interrupt is raised; zero if none is late */
+    /* Number of branches until a late interrupt is raised, or zero */
     uint32_t late;
     /* State of a generator of pseudo-random numbers; never zero */
     uint64_t random;
-    /* An interrupt of another counter is held as well (x-brs-hold-all). */
+    /* An interrupt of another counter is held, too (x-brs-hold-all). */
     bool others_held;
-    /* Interrupts since the last interrupt that was lost (x-pmu-pmi-lose) */
+    /* Number of interrupts since the last lost interrupt (x-pmu-pmi-lose) */
     uint32_t pmis;
     /*
      * Value of all_insns() at which a delayed interrupt is to be delivered
@@ -166,17 +166,16 @@ typedef struct AMDPMUState {
     uint64_t due_vmstate;
 
     /*
-     * For each mode: the number of instructions, counted from the moment at
-     * which the CPU enters the mode, before the PMU must be looked at again.
-     * No counter can overflow earlier.  Zero if every taken branch has to
-     * be looked at.
+     * For each mode: the number of instructions after the CPU's entry to the
+     * mode until overflows must be checked.  No counter can overflow
+     * earlier.  Zero if overflows must be checked at every taken branch.
      */
     uint64_t budget[AMD_PMU_MODES];
     /* AMDPMUTotals::event[AMD_PMU_INSNS] when the current mode was entered */
     uint64_t start;
     /*
-     * Value of AMDPMUTotals::event[AMD_PMU_INSNS] from which on the PMU must
-     * be looked at, in the current mode; zero for all other modes
+     * Value of AMDPMUTotals::event[AMD_PMU_INSNS] at which overflows must be
+     * checked in the current mode; zero for all other modes
      */
     uint64_t limit[AMD_PMU_MODES];
     /* Instructions that the running block has retired but not yet counted */

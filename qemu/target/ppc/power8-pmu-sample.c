@@ -14,9 +14,9 @@
 
 /*
  * The indexed loads and stores of primary opcode 31.  The index of the table
- * is the extended opcode, the value is made of these bits.
+ * is the extended opcode, and a value consists of these bits.
  */
-#define LOAD   BIT(0)   /* loads, but not to a general purpose register */
+#define LOAD   BIT(0)   /* loads other registers than GPRs */
 #define STORE  BIT(1)
 #define TO_GPR BIT(2)   /* loads to RT */
 #define TO_ALL BIT(3)   /* loads to RT and to registers after RT */
@@ -70,8 +70,9 @@ static const uint8_t indexed[1024] = {
 };
 
 /*
- * Is the instruction hashst, hashstp, hashchk or hashchkp?  Each of them has
- * a storage operand at RA + displacement; @store tells whether it stores.
+ * Return whether an instruction is hashst, hashstp, hashchk or hashchkp,
+ * which have a storage operand at RA + displacement.  Set @store to whether
+ * the instruction stores.
  */
 static bool hash_operand(uint32_t insn, bool *store)
 {
@@ -90,7 +91,7 @@ static bool hash_operand(uint32_t insn, bool *store)
 }
 
 /**
- * pmu_insn_type: does an instruction load or store?
+ * pmu_insn_type: find out whether an instruction loads or stores
  * @prefix: prefix of the instruction, 0 for an instruction without prefix
  * @insn: the instruction, or the suffix of a prefixed instruction
  *
@@ -160,9 +161,8 @@ uint64_t pmu_insn_type(uint32_t prefix, uint32_t insn)
 
 /*
  * Find the effective address of the storage operand of @insn, a load or store
- * without prefix that has just been executed.  Returns false if the address
- * cannot be found because the instruction has overwritten a register that is
- * part of the address.
+ * without prefix that has just been executed.  Return false if the
+ * instruction has overwritten a register that is part of the address.
  */
 static bool storage_operand(CPUPPCState *env, uint32_t insn, target_ulong *ea)
 {
@@ -194,7 +194,7 @@ static bool storage_operand(CPUPPCState *env, uint32_t insn, target_ulong *ea)
             return true;
         }
         if (flags & TO_ALL) {
-            /* The instruction word alone does not tell which GPRs it loads. */
+            /* The instruction alone does not tell which GPRs are loaded. */
             return false;
         }
         if ((flags & TO_GPR) && ((ra && rt == ra) || rt == rb)) {

@@ -19,14 +19,14 @@
 #define OPTION(member) \
     (offsetof(X86CPU, amd_pmu_options) + offsetof(AMDPMUOptions, member))
 
-/* A property whose value is a number, one of several names, or a bool */
+/* A CPU property whose value is a number, one of several names, or a bool */
 typedef struct Option {
     const char *name;
     size_t offset;
-    uint32_t max;               /* greatest valid number */
-    uint32_t min;               /* least valid number, apart from zero */
-    const QEnumLookup *names;   /* the names that can be chosen from */
-    bool on;                    /* default value of a bool */
+    uint32_t max;               /* greatest value of a number */
+    uint32_t min;               /* least value of a number except zero */
+    const QEnumLookup *names;   /* the valid names */
+    bool on;                    /* default of a bool */
 } Option;
 
 static const QEnumLookup start_names = {
@@ -87,7 +87,7 @@ static void *option_value(Object *obj, const Option *option)
     return (char *)X86_CPU(obj) + option->offset;
 }
 
-/* These properties cannot be changed after the CPU has been realized. */
+/* Reject a change of a PMU property after the CPU has been realized. */
 static bool can_set(Object *obj, const char *name, Error **errp)
 {
     if (DEVICE(obj)->realized) {

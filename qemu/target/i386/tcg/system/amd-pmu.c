@@ -134,7 +134,7 @@ QEMU_BUILD_BUG_ON(sizeof(amd_pmu_names) / sizeof(char *) !=
 
 #define RANDOM_SEED             0x9e3779b97f4a7c15ULL
 
-/* By how much a counter grows with each kind of event, and in which modes */
+/* A counter's increment for each kind of event, and the modes it counts in */
 typedef struct Growth {
     uint8_t by[AMD_PMU_KINDS];
     uint8_t modes;
@@ -166,9 +166,10 @@ static int cpu_number(CPUX86State *env)
 }
 
 /*
- * Guest time.  With icount, the time is exact only at the last instruction
- * of a block, and QEMU allows it to be read only there (can_do_io).  Here it
- * is read at any instruction: only trace events and statistics use it.
+ * Return the guest's time, for trace events and statistics.  With icount,
+ * the time is exact only at the last instruction of a block, and QEMU allows
+ * reading the time only there (can_do_io).  This function reads the time at
+ * any instruction.
  */
 static int64_t guest_ns(CPUX86State *env)
 {
@@ -194,7 +195,7 @@ static void get_growth(uint64_t ctl, Growth *g)
 
     memset(g, 0, sizeof(*g));
 
-    /* A cycle has one event at most: a counter mask above 1 is never met. */
+    /* A cycle has at most one event: a counter mask above 1 never matches. */
     if (!(ctl & CTL_EN) || (ctl & (CTL_EDGE | CTL_INV)) ||
         CTL_CMASK(ctl) > 1) {
         return;
@@ -234,15 +235,15 @@ static void get_growth(uint64_t ctl, Growth *g)
         g->modes &= guest;
         break;
     case CTL_HOST_ONLY:
-        /* While EFER.SVME is clear, the CPU is not in host mode either. */
+        /* While EFER.SVME is clear, the CPU is in no host mode. */
         g->modes &= host;
         break;
     }
 }
 
 /*
- * The number of events of a kind in a mode so far, with the instructions
- * that the running block has retired but not yet counted
+ * Return the number of events of a kind in a mode so far, including
+ * instructions that the running block has retired but not yet counted
  */
 static uint64_t events_so_far(CPUX86State *env, int kind, int mode)
 {
@@ -254,7 +255,7 @@ static uint64_t events_so_far(CPUX86State *env, int kind, int mode)
     return n;
 }
 
-/* The number of events so far that a counter with the growth @g counts */
+/* Return the number of events so far for a counter with the increments @g */
 static uint64_t count_events(CPUX86State *env, const Growth *g)
 {
     uint64_t n = 0;
@@ -269,7 +270,7 @@ static uint64_t count_events(CPUX86State *env, const Growth *g)
     return n;
 }
 
-/* Value of a counter, which may be past the 48 bits of the register */
+/* Return the value of a counter, which can exceed 48 bits */
 static uint64_t counter_value(CPUX86State *env, int i)
 {
     Growth g;
@@ -290,7 +291,7 @@ static void set_counter(CPUX86State *env, int i, uint64_t value)
  * Set the limit of the current mode from its budget, and the limits of all
  * other modes to zero.  If the CPU changes its mode without a call of this
  * function, as VMRUN and #VMEXIT do, the limit of the new mode is zero and
- * the next branch makes translated code look at the PMU.
+ * overflows are checked at the next branch.
  */
 static void enter_mode(CPUX86State *env)
 {
@@ -320,8 +321,8 @@ static uint64_t insns_until_due(CPUX86State *env)
 }
 
 /*
- * Find out how many instructions translated code can execute before the PMU
- * has to be looked at for an overflow or a delayed interrupt.
+ * Compute how many instructions translated code can execute before it must
+ * check for an overflow or a delayed interrupt.
  */
 static void update_limits(CPUX86State *env)
 {
@@ -390,7 +391,7 @@ static void deliver_pmi(CPUX86State *env)
     if (!locked) {
         bql_lock();
     }
-    /* With icount, an interrupt may be raised in the middle of a block. */
+    /* With icount, let an interrupt be raised in the middle of a block. */
     cs->neg.can_do_io = true;
     vector = apic_deliver_perf(apic);
     cs->neg.can_do_io = can_do_io;
@@ -427,7 +428,7 @@ static void raise_pmi(CPUX86State *env)
     } else if (!pmu->due) {
         pmu->due = all_insns(env) + opt->pmi_delay;
     } else {
-        /* This interrupt is merged with the delayed interrupt. */
+        /* The new interrupt is merged with the delayed interrupt. */
         count_stat(env, AMD_PMU_STAT_PMI_MERGED);
     }
 }
@@ -437,14 +438,14 @@ static void raise_pmi_late(CPUX86State *env, uint32_t late)
 {
     AMDPMUState *pmu = &env->amd_pmu;
 
-    /* Only one interrupt can be late: raise the earlier one now. */
+    /* Only one interrupt can be late: raise the earlier interrupt now. */
     if (pmu->late || !late) {
         raise_pmi(env);
     }
     pmu->late = late;
 }
 
-/* A number from 0 to @max, by xorshift */
+/* Return a pseudo-random number from 0 to @max, by xorshift. */
 static uint32_t get_random(AMDPMUState *pmu, uint32_t max)
 {
     pmu->random ^= pmu->random << 13;
@@ -515,14 +516,14 @@ static void hold_end(CPUX86State *env, HoldEnd how)
     }
 }
 
-/* Is a branch that is taken while an interrupt is held recorded? */
+/* Return whether a branch is recorded while an interrupt is held. */
 static bool is_recorded(CPUX86State *env, AMDPMUBranch branch)
 {
     AMDPMUState *pmu = &env->amd_pmu;
     const AMDPMUOptions *opt = options(env);
 
     if (pmu->blocked) {
-        /* The IRET that unblocks NMIs is the last that is not recorded. */
+        /* The IRET that unblocks NMIs is the last unrecorded branch. */
         pmu->blocked = nmis_blocked(env);
         return false;
     }
@@ -661,11 +662,11 @@ static void branch_taken(CPUX86State *env, int mode, uint32_t events,
 }
 
 /*
- * As branch_taken(), for a transfer that may have changed the mode from @old.
- * The instructions since the last call of enter_mode() and the transfer are
- * taken off the budget of every mode.  For most modes that is too much, but
- * it is faster than update_limits(), and harmless: branch_taken() is called
- * when this uses up the budget of the old or the new mode.
+ * Like branch_taken(), for a transfer that can have changed the mode from
+ * @old.  Subtract the instructions since the last call of enter_mode(), and
+ * the transfer, from the budget of every mode.  For most modes, this
+ * subtracts too much, but it is faster than update_limits(), and harmless: if
+ * the budget of the old or the new mode is used up, branch_taken() is called.
  */
 static void far_branch_taken(CPUX86State *env, int old, int mode,
                              uint32_t events, AMDPMUBranch branch,
@@ -733,7 +734,9 @@ void amd_pmu_fold(CPUX86State *env, uint32_t hflags)
     env->amd_pmu.pending = 0;
 }
 
-/* Count an instruction that leaves its block without gen_pmu_exit(), as HLT. */
+/*
+ * Count an instruction, like HLT, that leaves its block without gen_pmu_exit().
+ */
 void amd_pmu_retire(CPUX86State *env)
 {
     int mode = amd_pmu_mode(env->hflags);
@@ -801,7 +804,7 @@ void amd_pmu_halt(CPUX86State *env, bool mwait)
         trace_amd_brs_halted(cpu_number(env), guest_ns(env));
     }
     if (pmu->late || pmu->due) {
-        /* An interrupt that waits for branches or instructions comes now. */
+        /* Raise an interrupt that waits for branches or instructions now. */
         if (pmu->late) {
             pmu->late = 0;
             raise_pmi(env);
@@ -1018,7 +1021,7 @@ static bool amd_pmu_needed(void *opaque)
     X86CPU *cpu = opaque;
     AMDPMUState *pmu = &cpu->env.amd_pmu;
 
-    /* With other accelerators than TCG, this code has no counters to save. */
+    /* There are counters to save only with TCG. */
     if (!tcg_enabled() || !has_pmu(&cpu->env)) {
         return false;
     }
