@@ -20,7 +20,7 @@ static inline void ktap_start(void)
     printf("KTAP version 1\n");
 }
 
-/* Print a comment line, which belongs to the next result. */
+/* Print a comment line about the next result. */
 static inline void __attribute__((format(printf, 1, 2)))
 ktap_note(const char *format, ...)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * How fast is the emulator while its PMU is idle, and while it counts?
+ * Measure how fast the emulator is while its PMU is idle, and while it counts
  *
  * usage: pmu-cost WAY...
  *
  * A way is "idle" (no event), "counts" (events that count) or "samples" (an
- * event that samples).  For each way, two pieces of work are run again and
- * again: "computes", and "system_calls".  The program prints the shortest time
- * that each piece of work took, in nanoseconds of the guest's clock.  The ways
- * take turns, so that other load on the host slows down all of them.
+ * event that samples).  For each way, the program repeats two pieces of work:
+ * "computes" and "system_calls".  The program prints the shortest time that
+ * each piece of work took, in nanoseconds of the guest's clock.  The ways take
+ * turns, so that other load on the host slows down all of them.
  */
 
 #define _GNU_SOURCE

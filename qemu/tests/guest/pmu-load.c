@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Keep the emulated PMUs of all CPUs busy for a while, in many ways at once
+ * Keep the emulated PMUs of all CPUs busy in many ways in parallel
  *
  * usage: pmu-load SECONDS
  *
- * For each CPU, the program starts one process of each of these kinds: it
- * computes; it computes and its code is sampled; it computes and its taken
- * branches are sampled; it counts its instructions while it makes system calls;
- * it starts processes; it samples a whole CPU; on POWER it takes event-based
- * branches, and on x86 it samples with branch stacks.
+ * For each CPU, the program starts processes that compute, compute while their
+ * code is sampled, compute while their taken branches are sampled, count their
+ * instructions while they make system calls, start processes, and sample a
+ * whole CPU; on POWER also processes that take event-based branches, and on x86
+ * processes that sample with branch stacks.
  *
  * At the end, the program prints for each kind the number of its samples,
  * events or rounds and a checksum of its samples.  It also prints the number of
@@ -140,7 +140,7 @@ static void samples(enum kind kind, struct perf_event_attr *attr, int cpu)
             drain(kind, &event);
         }
         close(event.fd);
-        /* the buffer may have new records since the last call of drain() */
+        /* the buffer can hold new records since the last call of drain() */
         drain(kind, &event);
     }
 }
@@ -302,7 +302,7 @@ static void set_limit(const char *name, const char *value)
     close(fd);
 }
 
-/* The number of interrupts in a line of /proc/interrupts, summed over all CPUs */
+/* Return the number of interrupts in a line of /proc/interrupts, summed over all CPUs. */
 static uint64_t interrupts(const char *name)
 {
     FILE *f = fopen("/proc/interrupts", "r");

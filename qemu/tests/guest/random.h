@@ -11,10 +11,10 @@
 
 #include <stdint.h>
 
-/* State of the generator, never zero.  A program can set it to seed the sequence. */
+/* State of the random number generator, never zero.  A program can set it to seed the sequence. */
 static uint64_t rnd_state = 88172645463325252ULL;
 
-/* The next number of the sequence, by Marsaglia's xorshift */
+/* Return the next pseudo-random number, by Marsaglia's xorshift. */
 static inline uint64_t rnd(void)
 {
     rnd_state ^= rnd_state << 13;
@@ -23,7 +23,7 @@ static inline uint64_t rnd(void)
     return rnd_state;
 }
 
-/* A random value: no bit, all bits, a single bit, a value near 2^31, or any */
+/* Return a random value: no bit, all bits, one bit, a value near 2^31, or any value. */
 static inline uint64_t nonsense(void)
 {
     switch (rnd() % 6) {

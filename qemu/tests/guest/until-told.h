@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 /*
- * Has the host sent a byte through @port, a device file of virtio-serial?  The
- * function does not block, and the file may appear after the program's start.
- * Without a port (NULL) the answer is always yes.
+ * Return whether the host has sent a byte through @port, a device file of
+ * virtio-serial.  The function does not block, and the file can appear after
+ * the program's start.  Without a port (NULL), always return true.
  */
 static inline bool told_to_stop(const char *port)
 {

@@ -15,11 +15,11 @@
 
 /*
  * Three instructions that set_vectors() copies to each interrupt vector.  The
- * second instruction loads the number of the vector.
+ * second instruction loads the vector's number.
  */
 extern const uint32_t vector[];
 
-/* Install the instructions at all interrupt vectors below @end. */
+/* Copy the instructions of vector[] to all interrupt vectors below @end. */
 static inline void set_vectors(unsigned end)
 {
     for (unsigned at = 0x100; at < end; at += 0x20) {

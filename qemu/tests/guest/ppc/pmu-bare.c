@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Does the emulated POWER PMU survive nonsense in all of its registers?
+ * Check that the emulated POWER PMU survives random values in all of its registers
  *
  * The program runs without an operating system.  It writes random values to the
  * registers that only a kernel can write and to those of problem state, in
@@ -55,7 +55,7 @@ static void __attribute__((noinline)) counted_loop(uint64_t on, uint64_t off)
                  : : "r" (on), "r" (off) : "r3", "ctr", "memory");
 }
 
-/* Does the PMU count, freeze counters and raise interrupts correctly? */
+/* Check that the PMU counts, freezes counters and raises interrupts correctly. */
 static bool works(void)
 {
     unsigned before;
@@ -93,7 +93,7 @@ static bool works(void)
     return ok;
 }
 
-/* Does register @n read as @want after @value has been written to it? */
+/* Write @value to register @n, and check that the register reads as @want. */
 static bool keeps(unsigned n, uint64_t value, uint64_t want)
 {
     access_register(n, value, true);
@@ -153,7 +153,7 @@ static bool exception_is_pending(void)
     return mfspr(SPR_BESCR) & BESCR_PMEO;
 }
 
-/* Does an alert with these bits of MMCR0 and BESCR become an exception? */
+/* Return whether an alert with these bits of MMCR0 and BESCR becomes an exception. */
 static bool raises(uint64_t mmcr0, uint64_t bescr)
 {
     calm();
@@ -168,7 +168,7 @@ static void __attribute__((noinline)) do_nothing(uint64_t unused)
     asm volatile("sc" : : : "memory");
 }
 
-/* Is the pending exception taken as soon as problem state is entered? */
+/* Return whether a pending exception is taken as soon as problem state is entered. */
 static bool is_taken(void)
 {
     mtspr(SPR_EBBRR, 0);
@@ -178,7 +178,7 @@ static bool is_taken(void)
     return mfspr(SPR_EBBRR) == (uintptr_t)do_nothing;
 }
 
-/* How far PMC5 advances on the way into problem state, in it and on the way back */
+/* Return by how much PMC5 advances during a visit to problem state. */
 static uint64_t counted(uint64_t mmcr0)
 {
     calm();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Does the emulated POWER PMU count branches, loads and stores exactly?
+ * Check that the emulated POWER PMU counts branches, loads and stores exactly
  *
  * The program runs sequences of instructions whose branches, loads and stores are
  * counted by hand, as pmu-exact.c does for all instructions.  It reads the
@@ -15,15 +15,15 @@
 #include "pmu.h"
 
 static char area[4096] __attribute__((aligned(4096)));
-static int model;       /* 8, 9 or 10 for POWER8, POWER9 or POWER10 */
+static int model;       /* number in the name of the POWER processor, such as 9 */
 
 struct counts {
     uint32_t pmc1, pmc2, pmc4;
 };
 
 /*
- * By how much PMC1, PMC2 and PMC4 advance while the instructions of body are
- * executed.  In body, r4 and r6 point to the area, and r5 is 0.
+ * Measure by how much PMC1, PMC2 and PMC4 advance while the instructions of
+ * body are executed.  In body, r4 and r6 point to the area, and r5 is 0.
  */
 #define COUNT(body) ({                                                  \
     uint64_t b1_, b2_, b4_, a1_, a2_, a4_;                              \
@@ -242,9 +242,9 @@ int main(void)
     ktap_note("a POWER%d", model);
     memset(area, 0, sizeof(area));
 
-    /* PM_BRU_FIN, PM_BR_TAKEN_CMPL, PM_BR_CMPL */
+    /* events PM_BRU_FIN, PM_BR_TAKEN_CMPL and PM_BR_CMPL */
     measure(0x10068, 0x200fa, model > 8 ? 0x4d05e : 0x40060, branches);
-    /* PM_LD_REF_L1 or PM_LD_CMPL, PM_ST_FIN, PM_LD_CMPL */
+    /* events PM_LD_REF_L1 (POWER8) or PM_LD_CMPL, PM_ST_FIN, and PM_LD_CMPL */
     measure(model > 8 ? 0x100fc : 0x1002e, 0x200f0, model > 8 ? 0x4003e : 0,
             loads_and_stores);
     return ktap_finish();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Are the counts of the emulated POWER PMU exact?
+ * Check that the counts of the emulated POWER PMU are exact
  *
  * The program runs on Linux, and needs only perf_event_open() for events of its
  * own thread in user mode.  Each test executes, between two reads of a counter, a
@@ -20,9 +20,9 @@
 #define PM_CYC_PMC2 0x2001e
 
 /*
- * The number of instructions in body.  Between the two reads of PMC1, the first
- * mfspr is counted, too, because it completes after it has read PMC1; it is taken
- * off the result.
+ * Count the instructions in body.  Between the two reads of PMC1, the first mfspr
+ * is counted, too, because it completes after it has read PMC1; the result is
+ * without this mfspr.
  */
 #define MEASURE(body, ...) ({                                           \
     uint64_t before_, after_;                                           \
@@ -43,7 +43,7 @@
 
 static int ebb_wrong;
 
-/* Does the event-based branch come right after the n-th instruction, which overflows PMC1? */
+/* Check that an EBB comes right after the n-th instruction, which overflows PMC1. */
 static void expect_ebb(unsigned n)
 {
     extern char ebb_start[];
@@ -126,7 +126,7 @@ int main(void)
         ktap_result(insns == 6 && cycles && cycles % 8 == 0, "cycles");
     }
 
-    /* Frozen counters stand still. */
+    /* Frozen counters do not advance. */
     {
         uint64_t before, after;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Does the emulator survive nonsense in the PMU's and EBB's registers?
+ * Check that the emulator survives random values in the registers of PMU and EBB
  *
  * usage: pmu-fuzz [WRITES [SEED]]
  *
@@ -8,7 +8,7 @@
  * registers that have an SPR number in problem state.  Every second process has
  * opened an event-based branch event, which gives it access to these registers.
  * A write that is refused raises SIGILL, and the signal handler steps over the
- * instruction.  An event-based branch to a random address may end a child
+ * instruction.  An event-based branch to a random address can end a child
  * process, which is no failure.  The test is that the guest and the emulator
  * survive, and that counting works afterwards.
  */
@@ -113,7 +113,7 @@ static void fuzz(long writes, bool with_event)
         unsigned n = numbers[rnd() % (sizeof(numbers) / sizeof(*numbers))];
         uint64_t value = nonsense();
 
-        /* EBBHR gets the address of the handler nearly always. */
+        /* Write the handler's address to EBBHR nearly always. */
         if (n == 804 && rnd() % 256) {
             value = (uintptr_t)fuzz_handler;
         }
@@ -122,7 +122,7 @@ static void fuzz(long writes, bool with_event)
     _exit(0);
 }
 
-/* After all the writes: does an event still count instructions? */
+/* Check that an event still counts instructions after all writes. */
 static bool counts(void)
 {
     int fd = open_event(0x10002);

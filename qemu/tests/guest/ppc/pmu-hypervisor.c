@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Does HFSCR keep the PMU and event-based branches from a partition?
+ * Check that HFSCR keeps the PMU and event-based branches from a partition
  *
  * This program is alone on a machine without firmware (qemu-system-ppc64
  * -machine none -cpu power8 -m 16M -device loader,file=pmu-hypervisor,cpu-num=0).  It
@@ -32,7 +32,7 @@ enum { SPR_HFSCR = 190, SPR_HSRR0 = 314, SPR_LPCR = 318, SPR_MMCR0 = 795, SPR_BE
 #define CLRBHRB 0x7c00035c
 #define HYPERCALL 0x44000022    /* sc 1 */
 
-/* The facilities.  @bit is the bit number in HFSCR and the interruption cause. */
+/* The facilities of HFSCR.  @bit is the bit number in HFSCR and the interruption cause. */
 static const struct facility {
     const char *name;
     unsigned bit;
@@ -72,7 +72,7 @@ asm(".section .head,\"ax\"\n"
     "    .set i,14; .rept 18; std i,(i-12)*8(6); .set i,i+1; .endr\n"
     "    mtspr 26,3; mtspr 27,4; li 3,0\n"
     "    rfid\n"
-    /* copied to each interrupt vector, with the vector's number in "li 3,0" */
+    /* set_vectors() copies this to each interrupt vector, with its number in "li 3,0". */
     "vector: nop; li 3,0; ba interrupted\n"
     "interrupted: lis 6,saved@ha; addi 6,6,saved@l\n"
     "    lis 2,.TOC.@ha; addi 2,2,.TOC.@l\n"
@@ -162,14 +162,14 @@ void main(void)
 {
     put("KTAP version 1\n");
     set_vectors(0x1000);
-    /* The machine starts in a partition's state: a hypercall makes us hypervisor. */
+    /* The machine starts in a partition's state: enter hypervisor state by a hypercall. */
     execute(HYPERCALL);
     mtspr(SPR_LPCR, 0);
 
     for (unsigned i = 0; i < sizeof(facilities) / sizeof(*facilities); i++) {
         check(&facilities[i]);
     }
-    /* HFSCR does not take registers away from the hypervisor itself. */
+    /* HFSCR does not restrict the hypervisor itself. */
     mtspr(SPR_HFSCR, 0);
     mtspr(SPR_BESCR, 1);
     mtspr(SPR_MMCR0, MMCR0_FC);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Do the CPU properties of the emulated POWER PMU have the effects that
- * docs/system/ppc/pmu.rst describes?
+ * Check that the CPU properties of the emulated POWER PMU have the effects that
+ * docs/system/ppc/pmu.rst describes
  *
  * The emulator's option -append "NAME=VALUE ..." tells the program which
  * properties the CPU has.  A NAME is the name of a property without "x-pmu-"; a
  * property that is missing there has its default value.  Every run checks all
  * behaviours, so that it fails if a property changes more than it should.
  *
- * With -append "rounds=N ...", the program does only this: N times, it makes an
- * alert and waits for the interrupt, which has to come as late as the properties
- * say.  After the program has printed "running", the host may save and load the
+ * With -append "rounds=N ...", the program only makes an alert N times, and
+ * waits for the interrupt, which has to come as late as the properties say.
+ * After the program has printed "running", the host can save and load the
  * machine.
  */
 
@@ -38,7 +38,7 @@ static struct {
     { "fcece-pmae", 0 },
     { "cpi", 1 },
     { "cpi-jitter", 0 },
-    /* no property: the number of rounds in alerts_last() */
+    /* no property, but the number of rounds in alerts_last() */
     { "rounds", 0 },
 };
 enum { DELAY, SKID, PMC_EDGE, EBB_EDGE, FCECE_PMAE, CPI, JITTER, ROUNDS };
@@ -108,7 +108,7 @@ static uint64_t index_of(uint64_t address, char *base)
     return (address - (uintptr_t)base) / 4;
 }
 
-/* Execute enough instructions that an overflow, its alert and its exception come. */
+/* Execute so many instructions that an overflow, its alert and its exception have come. */
 static void wait(void)
 {
     for (uint64_t n = START + EXPECTED(SKID) + EXPECTED(DELAY); n; n--) {
@@ -123,13 +123,13 @@ static void prepare(uint64_t pmc1)
     mtspr(SPR_PMC1, pmc1);
 }
 
-/* Number of instructions from a counter's overflow until FCECE freezes the counter */
+/* Return the number of instructions from a counter's overflow until FCECE freezes it. */
 static uint64_t until_frozen(void)
 {
     return EXPECTED(FCECE_PMAE) ? EXPECTED(SKID) : 0;
 }
 
-/* Write MMCR0, wait until an alert has come, and return what MMCR0 is then. */
+/* Write MMCR0, wait until an alert has come, and return the new value of MMCR0. */
 static uint64_t mmcr0_after(uint64_t mmcr0)
 {
     mtspr(SPR_MMCR0, mmcr0);
@@ -213,7 +213,7 @@ static void negative_counter(void)
     result(ok, "negative_counter_alerts");
 }
 
-/* Does a program in problem state take the event-based branch at the right place? */
+/* Check that a program in problem state takes the event-based branch at the right place. */
 static void event_based_branches(void)
 {
     uint64_t at = START + EXPECTED(SKID) + EXPECTED(DELAY);
@@ -257,7 +257,7 @@ static void event_based_exceptions(void)
     calm();
     ok = is("without EBE", pending_after(MMCR0_FC | MMCR0_PMAO, BESCR_PME), false);
     ok &= is("with EBE later", pending_after(MMCR0_FC | MMCR0_EBE | MMCR0_PMAO, BESCR_PME), later);
-    /* A new alert sets BESCR[PMEO] with or without the property. */
+    /* A new alert sets BESCR[PMEO] with or without x-pmu-ebb-edge. */
     mtspr(SPR_MMCR0, MMCR0_FC | MMCR0_EBE);
     ok &= is("with another alert", pending_after(MMCR0_FC | MMCR0_EBE | MMCR0_PMAO, BESCR_PME), true);
     result(ok, "ebe_later");
@@ -320,7 +320,7 @@ static void cycles(void)
     calm();
 }
 
-/* Write MMCR0 and PMC1, and return the turns of a loop until the interrupt. */
+/* Write MMCR0 and PMC1, and return the number of loop iterations until the interrupt. */
 static uint64_t turns_until_interrupt(uint64_t mmcr0, uint64_t pmc1)
 {
     uint64_t turns;
@@ -340,7 +340,7 @@ static uint64_t turns_until_interrupt(uint64_t mmcr0, uint64_t pmc1)
 
 static void alerts_last(void)
 {
-    /* A turn has five instructions; the code around the loop takes a few more. */
+    /* An iteration has five instructions; the code around the loop has a few more. */
     uint64_t turns = (EXPECTED(SKID) + EXPECTED(DELAY)) / 5, exact = 0;
 
     put("# running\n");

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Do the PMU's state and a pending event-based exception survive saving and
- * loading the machine?
+ * Check that the PMU's state and a pending event-based exception survive saving and
+ * loading of the machine
  *
  * usage: pmu-pending [PORT]
  *
- * The program makes an event-based exception pending while event-based branches
- * are off (BESCR[GE] = 0).  It then counts the events in a loop of known length,
- * again and again until a byte comes through PORT.  After it has printed "running",
- * the host may save and load the machine.  All counts have to be right, and at the
- * end the event-based branch has to come as soon as BESCR[GE] is set.
+ * The program makes an event-based exception pending while event-based branches are
+ * off (BESCR[GE] = 0).  It then counts the events in a loop of known length,
+ * repeatedly until a byte comes through PORT.  After it has printed "running", the
+ * host can save and load the machine.  All counts have to be right, and at the end
+ * the event-based branch has to come as soon as BESCR[GE] is set.
  */
 
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@
 #define PM_BRU_FIN 0x10068
 #define PM_ST_FIN 0x200f0
 
-/* Are exactly one branch and one store counted in each round of the loop? */
+/* Return whether exactly one branch and one store are counted in each round of the loop. */
 static bool counts(uint64_t rounds)
 {
     uint64_t branches, stores, stored;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Do ordinary perf events on the emulated POWER PMU count and sample correctly?
+ * Check that ordinary perf events on the emulated POWER PMU count and sample correctly
  *
  * The kernel's driver samples with the performance monitor interrupt; no
  * event-based branches are used.  A loop executes a known number of instructions,
@@ -70,8 +70,9 @@ static uint64_t count(int fd, long n)
 }
 
 /*
- * Does the event count @each events in each round?  The code around the loop is
- * counted as well: count n rounds, count 2 * n rounds, and take the difference.
+ * Check that the event counts @each events in each round.  The code around the
+ * loop is counted as well: count n rounds, count 2 * n rounds, and take the
+ * difference.
  */
 static void expect_count(const char *name, uint32_t type, uint64_t config,
                          uint64_t each)
@@ -142,7 +143,7 @@ static void expect_samples(const char *name, uint32_t type, uint64_t config,
     }
     munmap(head, size + page);
     close(fd);
-    /* One sample may come outside the loop, from the code right before or after it. */
+    /* One sample can come from the code right before or after the loop. */
     if (samples - want > 1 || elsewhere > 1 || other) {
         ktap_note("%llu samples, not %llu; %llu elsewhere, %llu other records",
                   (unsigned long long)samples, (unsigned long long)want,
@@ -179,7 +180,7 @@ int main(void)
                  PERF_COUNT_HW_CACHE_REFERENCES, 2);
     expect_count("counts_l1_loads", PERF_TYPE_HW_CACHE, L1D(READ, ACCESS), 2);
     expect_count("counts_stores", PERF_TYPE_RAW, 0x200f0, 1);
-    /* The emulator has no branch prediction and no caches: nothing misses. */
+    /* There is no miss: the emulator has no branch prediction and no caches. */
     expect_count("counts_branch_misses", PERF_TYPE_HARDWARE,
                  PERF_COUNT_HW_BRANCH_MISSES, 0);
     expect_count("counts_l1_load_misses", PERF_TYPE_HW_CACHE, L1D(READ, MISS), 0);

@@ -49,7 +49,7 @@ asm(".section .head,\"ax\"\n"
     "    ld 0,0(6); ld 1,8(6)\n"
     "    .set i,14; .rept 18; ld i,(i-12)*8(6); .set i,i+1; .endr\n"
     "    mtlr 0; blr\n"
-    /* copied to each interrupt vector, with the vector's number in "li 3,0" */
+    /* set_vectors() copies this to each interrupt vector, with its number in "li 3,0". */
     ".globl vector\n"
     "vector: mtspr 273,3; li 3,0; ba exception\n"
     "exception: mtspr 274,4\n"
@@ -130,7 +130,7 @@ void result(bool ok, const char *name)
     put("\n");
 }
 
-/* Is @got the value that is wanted?  If not, print both values. */
+/* Return whether @got is @want.  If not, print both values. */
 bool is(const char *what, uint64_t got, uint64_t want)
 {
     if (got != want) {
@@ -230,8 +230,8 @@ void interrupts_on(void)
 /*
  * Map the program, because address translation is on in problem state.  Each page
  * of the program is entered into the hash table of the partition with its real
- * address as its effective address.  The segment of 256 MB that has the program
- * gets the virtual segment number 1.
+ * address as its effective address.  The segment of 256 MB that contains the
+ * program gets the virtual segment number 1.
  */
 bool map_program(void)
 {
@@ -252,7 +252,7 @@ bool map_program(void)
     return true;
 }
 
-/* Call a client service of the firmware: up to four arguments, one result. */
+/* Call a client service of the firmware, with up to four arguments; return its result. */
 static uint32_t firmware(const char *service, unsigned count, uint32_t a, uint32_t b,
                          uint32_t c, uint32_t d)
 {
@@ -270,7 +270,7 @@ static uint32_t firmware(const char *service, unsigned count, uint32_t a, uint32
     return call[3 + count];
 }
 
-/* The argument of the emulator's option -append */
+/* Return the argument of the emulator's option -append. */
 const char *boot_arguments(void)
 {
     static char arguments[256];

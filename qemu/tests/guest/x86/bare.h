@@ -30,11 +30,11 @@
 asm(".section .boot, \"ax\"\n"
     ".balign 8\n"
     "header: .long 0x1badb002\n"
-    ".long 0x00010000\n"                /* the addresses below are valid */
+    ".long 0x00010000\n"                /* flag: the header has valid addresses */
     ".long -(0x1badb002 + 0x00010000)\n"
     ".long header\n"
     ".long header\n"
-    ".long 0\n"                         /* load the whole file */
+    ".long 0\n"                         /* load_end_addr: load the whole file */
     ".long _end\n"
     ".long start\n"
     ".code32\n"
@@ -154,28 +154,28 @@ extern volatile uint32_t ipis, pmis, nmis, gps;
  * stands beside it: tests that count instructions depend on these numbers.
  */
 asm(".pushsection .text\n"
-    "handle_soft: iretq\n"                      /* handler of 1 instruction */
-    "handle_ipi: push %rax\n"                   /* handler of 6 instructions */
+    "handle_soft: iretq\n"                      /* interrupt handler of 1 instruction */
+    "handle_ipi: push %rax\n"                   /* interrupt handler of 6 instructions */
     "incl ipis(%rip)\n"
     "mov $0xfee000b0, %eax\n"
     "movl $0, (%rax)\n"
     "pop %rax\n"
     "iretq\n"
-    "handle_pmi: push %rax\n"                   /* handler of 6 instructions */
+    "handle_pmi: push %rax\n"                   /* interrupt handler of 6 instructions */
     "incl pmis(%rip)\n"
     "mov $0xfee000b0, %eax\n"
     "movl $0, (%rax)\n"
     "pop %rax\n"
     "iretq\n"
-    "handle_nmi: incl nmis(%rip)\n"             /* handler of 2 instructions */
+    "handle_nmi: incl nmis(%rip)\n"             /* interrupt handler of 2 instructions */
     "iretq\n"
-    "handle_ud: addq $2, (%rsp)\n"              /* handler of 2 instructions, steps over UD2 */
+    "handle_ud: addq $2, (%rsp)\n"              /* #UD handler of 2 instructions, steps over UD2 */
     "iretq\n"
-    "handle_gp: incl gps(%rip)\n"               /* handler of 4, steps over RDMSR, WRMSR, RDPMC */
+    "handle_gp: incl gps(%rip)\n"               /* #GP handler of 4, steps over 2-byte instructions */
     "add $8, %rsp\n"
     "addq $2, (%rsp)\n"
     "iretq\n"
-    "handle_pf: add $8, %rsp\n"                 /* handler of 3, steps over mov (%rdi), %al */
+    "handle_pf: add $8, %rsp\n"                 /* #PF handler of 3, steps over mov (%rdi), %al */
     "addq $2, (%rsp)\n"
     "iretq\n"
     "handle_other: cld\n"
@@ -429,7 +429,7 @@ static inline uint64_t jump(int n)
 }
 
 /*
- * Expect that the BRS entries @first to @last - 1 have recorded jumps of chain() in
+ * Check that the BRS entries @first to @last - 1 have recorded jumps of chain() in
  * sequence, from jump @n on.
  */
 static inline void expect_jumps(int first, int last, int n)
@@ -461,7 +461,7 @@ static inline void sample(uint64_t event, uint64_t distance, uint64_t cfg,
 }
 
 BODY(run_chain, "sti\n jmp chain");
-/* Start counter 1 as well (taken branches at CPL 0, with interrupt), then chain() */
+/* Code: start counter 1, too (taken branches at CPL 0, with interrupt), then chain() */
 BODY(run_second,
      "mov $0xc0010202, %ecx\n"
      "mov $0x5200c4, %eax\n"
@@ -469,7 +469,10 @@ BODY(run_second,
      "wrmsr\n"
      "sti\n"
      "jmp chain");
-/* Jump to the mapping in the upper half of the address space, and back, then chain() */
+/*
+ * Code: jump to the upper half of the address space, where the program is also mapped,
+ * and back, then chain()
+ */
 BODY(run_high,
      "lea 1f(%rip), %rax\n"
      "movabs $0xffff800000000000, %rdx\n"

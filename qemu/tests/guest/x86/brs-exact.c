@@ -1,5 +1,5 @@
 /*
- * Does Branch Sampling of the emulated Zen 3 record the right branches?
+ * Check that Branch Sampling of the emulated Zen 3 records the right branches
  *
  * usage: brs-exact [PORT]
  *
@@ -8,7 +8,7 @@
  * must be a sequence of consecutive branches of the loop, and the number of samples
  * must be the number of taken branches divided by the period.
  *
- * With PORT, the program prints "running" and samples again and again until a byte
+ * With PORT, the program prints "running" and repeats the sampling until a byte
  * comes through PORT.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
@@ -240,7 +240,7 @@ int main(int argc, char **argv)
                   seen.samples, seen.deep, seen.right, seen.strange);
         number &= seen.samples == want && !seen.lost;
         /*
-         * A sample may have fewer than 16 entries if an interrupt comes while its
+         * A sample can have fewer than 16 entries if an interrupt comes while its
          * branches are recorded.  Most such samples are strange.  If the driver has
          * filtered out all branches of the interrupt, the sample is not strange, but
          * cut.  In a long run, a few samples are cut.

@@ -1,5 +1,5 @@
 /*
- * Does the emulated Zen PMU survive nonsense in its registers?
+ * Check that the emulator survives random values in the registers of the Zen PMU
  *
  * usage: msr-fuzz [WRITES [SEED [DEVICE]]]
  *
@@ -80,7 +80,7 @@ static uint32_t random_msr(bool brs)
     }
 }
 
-/* A random value; four of five times a value that a driver might write */
+/* Return a random value, in four of five cases a value that a driver could write. */
 static uint64_t random_value(void)
 {
     static const uint64_t events[] = { 0xc0, 0xc2, 0xc4, 0x76 };
@@ -93,7 +93,7 @@ static uint64_t random_value(void)
     case 2:
         return (3 << 3) | (rnd() & 0x070f0024);
     default:
-        /* A control value without INT: the kernel expects no counter interrupts. */
+        /* A value of PERF_CTL without INT, as the kernel expects no counter interrupts */
         return events[rnd() % 4] | (rnd() & 0x30000ff0000ULL);
     }
 }

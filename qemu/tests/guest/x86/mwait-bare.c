@@ -1,8 +1,8 @@
 /*
- * Does a write to the monitored line end MWAIT?
+ * Check that a write to the monitored line ends MWAIT
  *
  * Under an operating system, a lost wake-up goes unnoticed, because the next timer
- * interrupt wakes the CPU.  This program is alone on the machine.  The second CPU
+ * interrupt wakes the CPU.  This program runs without a kernel.  The second CPU
  * sleeps in MWAIT with interrupts off, so that only the first CPU's write to the
  * monitored line can wake it.
  *
@@ -16,7 +16,7 @@
 #include "bare.h"
 
 #define ROUNDS 20000
-/* 20 s, as the emulated TSC counts nanoseconds.  A lost wake-up never comes. */
+/* Time limit for a wake-up: 20 s, as the emulated TSC counts nanoseconds */
 #define TOO_LONG 20000000000ULL
 #define PAUSE 30000
 

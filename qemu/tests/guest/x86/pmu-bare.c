@@ -1,8 +1,8 @@
 /*
- * Are the counts and branch records of the emulated Zen PMU exact at CPL 0?
+ * Check that the counts and branch records of the emulated Zen PMU are exact at CPL 0
  *
  * Under an operating system, nobody knows how many instructions the kernel executes.
- * This program is alone on the machine, so that the counts at CPL 0 can be worked out
+ * This program runs without a kernel, so that the counts at CPL 0 can be worked out
  * by hand: of interrupts, exceptions and system calls, and of the instructions that
  * return from them.  The program also puts BRS into states that no driver puts it into.
  *
@@ -180,7 +180,7 @@ static void check_prediction(void)
  * The checks of kvm-unit-tests for an AMD PMU: a loop of ten instructions is counted
  * within bounds, by each counter alone and by all counters at once; a counter overflows
  * with and without interrupt; a counter is written to while it counts; and a counter
- * has a counter mask.
+ * with a counter mask counts.
  */
 #define ROUNDS 100000
 
@@ -378,7 +378,7 @@ static void check_registers(void)
     }
     end("samp_br_hold_64_bits");
 
-    /* A counter without INT overflows and raises no interrupt. */
+    /* Check that a counter without INT overflows without an interrupt. */
     begin();
     before = pmis;
     wrmsr(PERF_CTR(0), -10);
@@ -392,7 +392,7 @@ static void check_registers(void)
 
 BODY(run_chain_cli, "jmp chain");
 BODY(run_loop, "sti\n mov $1000, %ecx\n 1: dec %ecx\n jnz 1b");
-/* Three jumps, then software clears BRSMEN, which releases the held interrupt */
+/* Code: three jumps, then clear BRSMEN, which releases the held interrupt */
 BODY(run_and_release,
      "sti\n"
      "jmp 1f\n"
@@ -415,13 +415,13 @@ BODY(run_and_release,
      "pmis_after: .skip 4\n"
      ".popsection");
 extern volatile uint32_t cfg_before, pmis_before, pmis_after;
-/* A jump, a software interrupt, an invalid instruction, then chain() */
+/* Code: a jump, a software interrupt, an invalid instruction, then chain() */
 BODY(run_mixed,
      "jmp 1f\n"
      "1: int $0x40\n"
      "2: ud2\n"
      "3: jmp chain");
-/* HLT, ended by an IPI, while the counter's interrupt is held, then chain() */
+/* Code: HLT, ended by an IPI, while the counter's interrupt is held, then chain() */
 BODY(run_halted,
      "jmp 1f\n"
      "1: jmp 2f\n"
@@ -430,7 +430,7 @@ BODY(run_halted,
      "hlt\n"
      "jmp chain");
 
-/* An SMI while branches are recorded, then chain() */
+/* Code: an SMI while branches are recorded, then chain() */
 BODY(run_smi, "movl $0x40200, (%rsi)\n smi_here: nop\n jmp chain");
 extern const char smi_here[];
 
@@ -450,8 +450,8 @@ static void check_sampling(void)
     /*
      * The first two taken branches are the call of the body and the jump to chain().
      * The fifth taken branch, jump 2 of chain(), makes the counter overflow, and jumps
-     * 3 to 18 are recorded.  The counter goes on counting: jumps 3 to 39 and the ret,
-     * the interrupt and its IRET.
+     * 3 to 18 are recorded.  The counter continues to count: jumps 3 to 39 and the
+     * ret, the interrupt and its IRET.
      */
     begin();
     sample(taken, 5, CFG_EN, run_chain);

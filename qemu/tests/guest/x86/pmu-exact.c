@@ -1,5 +1,5 @@
 /*
- * Do the counters of the emulated Zen PMU count exactly?
+ * Check that the counters of the emulated Zen PMU count exactly
  *
  * usage: pmu-exact [PORT]
  *
@@ -193,7 +193,7 @@ BODY(rep_faults,
      "mov $0x100000, %ecx\n"
      "repe cmpsb");
 
-/* 256 stores, each of which faults because its page is not mapped yet: 3 + 4 * 256 */
+/* 256 stores, each of which faults because its page is not mapped yet: 3 + 4 * 256 instructions */
 BODY(page_faults,
      "mov %rbx, %rdi\n"
      "mov $256, %ecx\n"
@@ -320,7 +320,7 @@ static void check(const char *name, body_fn *body, uint64_t insns,
     size_t size = 4 << 20;
     bool ok = true;
 
-    /* Two runs: in the second run, code pages are mapped, but the data is new. */
+    /* Run twice: in the second run, the code is mapped already, and the data is new. */
     for (int run = 0; run < 2; run++) {
         int fd[NEVENTS];
         void *mem;
@@ -391,7 +391,7 @@ static void check_perf_stat(void)
     ktap_result(ok, "perf_stat_default_events");
 }
 
-/* Does RDPMC in user mode read a running counter? */
+/* Check that RDPMC in user mode reads a running counter. */
 static void check_rdpmc(void)
 {
     struct perf_event_mmap_page *page;

@@ -1,6 +1,6 @@
 /*
- * Do the CPU properties of the emulated Zen PMU have the effects that
- * docs/system/i386/amd-pmu.rst describes?
+ * Check that the CPU properties of the emulated Zen PMU have the effects that
+ * docs/system/i386/amd-pmu.rst describes
  *
  * The first word after the program's name on the command line is the property that the
  * CPU has been given, such as "x-brs-start-skid=5".  The program checks the effects of
@@ -19,7 +19,7 @@
 
 #define TAKEN_EVENT 0xc4
 
-/* The value of the property: a number, or a name */
+/* The value of the CPU property under test: a number, or a name */
 static uint64_t number;
 static const char *name;
 
@@ -34,7 +34,7 @@ static bool name_is(const char *s)
     return *s == *p;
 }
 
-/* Is there a second word on the command line?  Then repeat the check until input comes. */
+/* Whether the command line has a second word: then repeat the check until input comes. */
 static bool until_told;
 
 static inline uint8_t inb(uint16_t port)
@@ -74,7 +74,7 @@ asm(".pushsection .text\n"
     "interrupted: .skip 8\n"
     ".popsection\n");
 
-/* An IPI, an invalid instruction and INT, each with IRET, then chain() */
+/* Code: an IPI, an invalid instruction and INT, each with IRET, then chain() */
 BODY(run_mixed,
      "sti\n"
      "jmp 1f\n"
@@ -83,11 +83,11 @@ BODY(run_mixed,
      "ud2\n"
      "int $0x40\n"
      "jmp chain");
-/* An NMI, then chain() */
+/* Code: an NMI, then chain() */
 BODY(run_nmi, "movl $0x40400, (%rsi)\n nop\n jmp chain");
-/* An SMI, then chain() */
+/* Code: an SMI, then chain() */
 BODY(run_smi, "movl $0x40200, (%rsi)\n nop\n jmp chain");
-/* Three jumps, then software clears BRSMEN in DBG_EXTN_CFG, then chain() */
+/* Code: three jumps, then clear BRSMEN in DBG_EXTN_CFG, then chain() */
 BODY(run_release,
      "sti\n"
      "jmp 1f\n"
@@ -106,7 +106,7 @@ BODY(run_release,
      ".popsection");
 extern volatile uint32_t pmis_after;
 BODY(run_jumps, "jmp 1f\n 1: jmp 2f\n 2: jmp 3f\n 3:");
-/* Conditional jumps after CMP, after NOP (not fused), and after TEST, then chain() */
+/* Code: conditional jumps after CMP, after NOP (not fused), and after TEST, then chain() */
 BODY(run_fused,
      "fused_cmp: cmp %ecx, %ecx\n"
      "je 1f\n"
@@ -122,9 +122,9 @@ BODY(run_fused,
 extern const char fused_cmp[], fused_not[], fused_test[];
 BODY(run_and_halt, "sti\n jmp 1f\n 1: jmp 2f\n 2: hlt\n after_halt: nop");
 extern const char after_halt[];
-/* #UD, whose handler has two instructions, ten times */
+/* Code: #UD, whose handler has two instructions, ten times */
 BODY(undefined, ".rept 10\n ud2\n .endr");
-/* #UD in user mode, ten times, then mov and syscall */
+/* Code: #UD in user mode, ten times, then mov and syscall */
 BODY(undefined_user, IN_USER(".rept 10\n ud2\n .endr\n"
                              "mov $0, %eax\n syscall"));
 
@@ -189,7 +189,7 @@ static void check_start(void)
     }
     expect("config", config(), CFG_FULL);
 
-    /* While NMIs are not blocked, the property has no effect. */
+    /* While NMIs are not blocked, x-brs-start=deliverable has no effect. */
     sample_chain(CFG_EN);
     expect_jumps(0, 16, 3);
     expect("interrupts", pmis, 1);
@@ -223,13 +223,13 @@ static void check_no_exceptions(void)
     expect("to", rdmsr(BR_TO(1)), (uintptr_t)handle_soft);
     expect("to", rdmsr(BR_TO(2)), (uintptr_t)chain);
     expect_jumps(3, 16, 0);
-    /* jmp, 6 for three handlers, jmp, 40 jumps of chain() and its ret, PMI and IRET */
+    /* counted: jmp, 6 for three handlers, jmp, 40 jumps of chain() and its ret, PMI and IRET */
     expect("counter", rdmsr(PERF_CTR(0)), 1 + 6 + 1 + JUMPS + 1 + 2);
 }
 
 static void check_release(void)
 {
-    /* The third taken branch overflows: the third jump is recorded first. */
+    /* The counter overflows at the third taken branch: the third jump is recorded first. */
     sample(TAKEN_EVENT, 3, CFG_EN, run_release);
     expect("config", config(), CFG_FULL | CFG_OFF(1));
     expect("entry 1", rdmsr(BR_FROM(1)), 0);
@@ -242,7 +242,7 @@ static void check_release(void)
         expect("interrupts", pmis, name_is("drop") ? 0 : 1);
     }
 
-    /* The release has no effect on the next capture. */
+    /* The release of an interrupt has no effect on the next capture. */
     sample_chain(CFG_EN);
     expect_jumps(0, 16, 3);
     expect("interrupts", pmis, 1);
@@ -300,7 +300,7 @@ static void check_to_bits(void)
 
 static void check_pmi_delay(void)
 {
-    /* Jump 2 overflows; each jump of chain() is one instruction. */
+    /* The counter overflows at jump 2; each jump of chain() is one instruction. */
     sample_chain(0);
     expect("interrupts", pmis, 1);
     expect("interrupted at", interrupted, jump(3 + number));
