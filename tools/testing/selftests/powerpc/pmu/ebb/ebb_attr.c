@@ -333,8 +333,9 @@ static void walk_attr(struct perf_event_attr *attr, unsigned int bits)
 	attr->inherit = !!(bits & WALK_INHERIT);
 	attr->freq = !!(bits & WALK_FREQ);
 	attr->enable_on_exec = !!(bits & WALK_ON_EXEC);
+	/* On a slow machine perf may allow only low frequencies, but always 1 Hz. */
 	if (bits & WALK_PERIOD)
-		attr->sample_period = 1000;
+		attr->sample_period = bits & WALK_FREQ ? 1 : 1000;
 	if (bits & WALK_SAMPLE)
 		attr->sample_type = PERF_SAMPLE_TIME;
 }
