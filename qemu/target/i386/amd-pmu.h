@@ -120,6 +120,7 @@ typedef struct AMDPMUOptions {
     uint32_t to_bits;
     uint32_t pmi_delay;
     uint32_t pmi_lose;
+    uint32_t nmi;
     int start;
     int full;
     int release;
@@ -157,6 +158,8 @@ typedef struct AMDPMUState {
     bool others_held;
     /* Number of interrupts since the last lost interrupt (x-pmu-pmi-lose) */
     uint32_t pmis;
+    /* Branches recorded since the last NMI of x-brs-nmi */
+    uint32_t unhit;
     /*
      * Value of all_insns() at which a delayed interrupt is to be delivered
      * (x-pmu-pmi-delay); zero if no interrupt is delayed

@@ -376,6 +376,21 @@ static void check_record_vm(void)
     expect_jumps(1, 16, 0);
 }
 
+/*
+ * N is 8: after the first 8 entries and after the last 8 entries there is an NMI.  Four
+ * of the last entries are the first NMI's: its beginning, two jumps, and its IRET.
+ */
+static void check_nmi(void)
+{
+    sample_chain(CFG_EN);
+    expect_jumps(0, number, 3);
+    expect("to", rdmsr(BR_TO(number)), (uintptr_t)handle_nmi_with_jumps);
+    expect("to", rdmsr(BR_TO(number + 3)), jump(3 + number));
+    expect_jumps(number + 4, 2 * number, 3 + number);
+    expect("NMIs", nmis, 2);
+    expect("interrupts", pmis, 1);
+}
+
 static void check_cfg_lax(void)
 {
     const uint64_t valid = 0x070f003c;
@@ -409,6 +424,7 @@ static const struct {
     { "x-brs-to-bits", check_to_bits },
     { "x-brs-hold-all", check_hold_all },
     { "x-brs-record-vm", check_record_vm },
+    { "x-brs-nmi", check_nmi },
     { "x-brs-cfg-lax", check_cfg_lax },
     { "x-pmu-pmi-delay", check_pmi_delay },
     { "x-pmu-pmi-lose", check_pmi_lose },

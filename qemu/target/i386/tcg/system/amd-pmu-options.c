@@ -61,6 +61,7 @@ static const Option numbers[] = {
     { "x-brs-start-skid-random", OPTION(start_skid_random), 65535 },
     { "x-brs-pmi-late", OPTION(pmi_late), 65535 },
     { "x-brs-to-bits", OPTION(to_bits), 61, 48 },
+    { "x-brs-nmi", OPTION(nmi), UINT32_MAX },
     { "x-pmu-pmi-delay", OPTION(pmi_delay), 1000000 },
     { "x-pmu-pmi-lose", OPTION(pmi_lose), UINT32_MAX },
 };

@@ -560,6 +560,20 @@ static void buffer_full(CPUX86State *env)
     hold_end(env, FULL);
 }
 
+/* Raise an NMI that does not come from a counter. */
+static void raise_foreign_nmi(CPUX86State *env)
+{
+    bool locked = bql_locked();
+
+    if (!locked) {
+        bql_lock();
+    }
+    cpu_interrupt(env_cpu(env), CPU_INTERRUPT_NMI);
+    if (!locked) {
+        bql_unlock();
+    }
+}
+
 static void record_branch(CPUX86State *env, uint64_t from, uint64_t to)
 {
     AMDPMUState *pmu = &env->amd_pmu;
@@ -573,6 +587,10 @@ static void record_branch(CPUX86State *env, uint64_t from, uint64_t to)
     count_stat(env, AMD_PMU_STAT_RECORDS);
     if (trace_event_get_state_backends(TRACE_AMD_BRS_RECORD)) {
         trace_amd_brs_record(cpu_number(env), guest_ns(env), i, from, to);
+    }
+    if (options(env)->nmi && ++pmu->unhit >= options(env)->nmi) {
+        pmu->unhit = 0;
+        raise_foreign_nmi(env);
     }
 
     i = (i + 1) % AMD_BRS_DEPTH;
@@ -1073,7 +1091,7 @@ static bool amd_pmu_options_needed(void *opaque)
     AMDPMUState *pmu = &cpu->env.amd_pmu;
 
     return pmu->blocked || pmu->skid || pmu->late || pmu->others_held ||
-           pmu->pmis || pmu->due || pmu->random != RANDOM_SEED;
+           pmu->pmis || pmu->unhit || pmu->due || pmu->random != RANDOM_SEED;
 }
 
 static int amd_pmu_options_pre_save(void *opaque)
@@ -1109,6 +1127,7 @@ static const VMStateDescription vmstate_amd_pmu_options = {
         VMSTATE_UINT64(env.amd_pmu.random, X86CPU),
         VMSTATE_BOOL(env.amd_pmu.others_held, X86CPU),
         VMSTATE_UINT32(env.amd_pmu.pmis, X86CPU),
+        VMSTATE_UINT32(env.amd_pmu.unhit, X86CPU),
         VMSTATE_UINT64(env.amd_pmu.due_vmstate, X86CPU),
         VMSTATE_END_OF_LIST()
     }
