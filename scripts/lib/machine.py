@@ -51,7 +51,7 @@ class Guest:
             self.ports[name] = ours
             theirs.append(other)
             command += ["-chardev", f"socket,id={name},fd={other.fileno()}",
-                        "-device", f"virtserialport,nr={number},chardev={name},name={name}"]
+                        "-device", f"virtserialport,nr={number},chardev={name},name={name},id={name}"]
         guest.show(args, command)
         with open(self.words, "wb") as words:
             self.process = subprocess.Popen(
