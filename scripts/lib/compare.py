@@ -115,10 +115,10 @@ def run(arch, folder, names, figures=None, **options):
     return run_and_count(arch, folder, names, figures, **options)[0]
 
 
-def run_and_count(arch, folder, names, figures=None, unmet=None, **options):
+def run_and_count(arch, folder, names, figures=None, unmet=None, where=None, **options):
     """Run programs that print KTAP in a guest, by in_guest().  Return {test name: pass, FAIL or skip} and
-    the emulator's counters.  Add the lines that each test logged to the dictionary figures, and its failed
-    expectations to the dictionary unmet, by the test's name."""
+    the emulator's counters.  Add the lines that each test logged to the dictionary figures, its failed
+    expectations to the dictionary unmet, and its program to the dictionary where, by the test's name."""
     done, ran = in_guest(arch, folder, names, **options)
     results = {}
     for program, (lines, ended) in ran.items():
@@ -131,6 +131,8 @@ def run_and_count(arch, folder, names, figures=None, unmet=None, **options):
                 continue
             name = found.name.removeprefix("global.")
             results[name] = found.verdict
+            if where is not None:
+                where[name] = program
             if logged and figures is not None:
                 figures[name] = "; ".join(logged)
             if expected and unmet is not None:

@@ -12,13 +12,14 @@ import gitrepo
 import guest
 import patch
 import series_build
+from fixes_rows import NEW_CODE
 from gitrepo import Git
 from project import BASE, BUILD, LINUX, TOP, Failure, lines_of
 
 FOLDER = os.path.join("patches", "linux-7.3")
 # The base that the fixes are written for; another base can lack the code that a fix changes
 WRITTEN_FOR = "7.3"
-BUILD_KERNEL = os.path.join(TOP, "scripts", "build-kernel")
+BUILD_KERNEL, BUILD_PERF = (os.path.join(TOP, "scripts", name) for name in ("build-kernel", "build-perf"))
 
 
 class Fix(typing.NamedTuple):
@@ -40,11 +41,6 @@ def topics():
     if other:
         raise Failure(f"{FOLDER}/fixes does not list what is there: {' '.join(sorted(other))}")
     return listed
-
-
-def files_of(topic):
-    """Return the paths of a topic's patches."""
-    return [os.path.join(FOLDER, topic, name) for name in lines_of(os.path.join(FOLDER, topic, "series"))]
 
 
 class Lab:
@@ -102,12 +98,16 @@ class Lab:
     def topic(self, topic):
         """Return a topic's fixes, and the topic's patches as one series of commits on the base."""
         found, series = [], []
-        index = shutil.copyfile(self.base_index, self.base_index + ".topic")
-        for path in files_of(topic):
+        index = shutil.copyfile(self.base_index, f"{self.base_index}.{os.getpid()}")
+        for file in lines_of(os.path.join(FOLDER, topic, "series")):
+            path = os.path.join(FOLDER, topic, file)
             mail = patch.read(path)
-            commit, reason = self.apply(mail, series[-1] if series else self.base, index)
+            name = f"{topic}/{file[:4]}"
+            if BASE != WRITTEN_FOR and name in NEW_CODE:
+                commit, reason = None, f"{self.title} cannot compile it"
+            else:
+                commit, reason = self.apply(mail, series[-1] if series else self.base, index)
             missing = not commit and BASE == WRITTEN_FOR and "already" not in reason
-            name = f"{topic}/{os.path.basename(path)[:4]}"
             found.append(Fix(path, name, mail.subject, commit, reason or "", missing))
             series += [commit] if commit else []
         os.unlink(index)
@@ -162,8 +162,18 @@ class Lab:
         """Return whether these objects of a commit's kernel can be compiled."""
         self.checkout(commit)
         self.start_flavour(arch, flavour)
-        return subprocess.run([BUILD_KERNEL, arch, "--source", self.tree, f"--{flavour}", "--", *objects],
-                              stdout=subprocess.DEVNULL, check=False).returncode == 0
+        command = [BUILD_KERNEL, arch, "--source", self.tree, f"--{flavour}", "--", *objects]
+        return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+    def perf(self, commit, arch):
+        """Return a directory with perf alone, built from a commit."""
+        folder = os.path.join(BUILD, "fixes", "perf", arch, commit[:12])
+        if not os.path.exists(os.path.join(folder, "perf")):
+            self.checkout(commit)
+            subprocess.run([BUILD_PERF, arch, "--source", self.tree], check=True)
+            os.makedirs(folder, exist_ok=True)
+            shutil.copy2(os.path.join(self.tree, ".out", "perf", arch, "perf"), folder)
+        return folder
 
     def selftests(self, commit, arch, folder, programs=()):
         """Build programs of the kernel's selftests, all if none are named; return their directory."""

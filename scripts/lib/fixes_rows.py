@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the fixes for the base's own code are tried with: machines, selftests and configurations."""
+import typing
+
+
+class Machine(typing.NamedTuple):
+    """An emulated machine, the configuration of its kernel, and the programs that run there."""
+
+    arch: str
+    flavour: typing.Optional[str]
+    options: list
+    programs: list
+
+
+EBB = ["ebb_hwcap", "ebb_attr", "ebb_life", "ebb_excl", "ebb_switch", "ebb_fork", "ebb_exec", "ebb_ptrace",
+       "ebb_pending", "ebb_handover", "ebb_compat"]
+MACHINES = {
+    "POWER9": Machine("powerpc", None, ["--smp", "2"], EBB),
+    "POWER10": Machine("powerpc", None, ["--smp", "2", "--cpu", "power10"], ["ebb_life", "ebb_excl", "ebb_fork"]),
+    "ISA 3.1, unknown": Machine("powerpc", None, ["--smp", "2", "--cpu", "power10,x-pvr=0x00ee0100"],
+                                ["ebb_hwcap", "ebb_life"]),
+    "Zen3": Machine("x86", None, ["--smp", "2"], ["brs_sysfs", "brs_refuse", "brs_stack", "brs_task", "brs_short"]),
+    "Bulldozer": Machine("x86", "no-brs", ["--cpu", "EPYC-Rome,pmu=on,family=21,model=2,stepping=0"], ["brs_absent"]),
+}
+# For each fix, its machine, the selftests that the fix makes pass, and their programs
+ROWS = {
+    "fixes-amd-no-brs/0001": ("Bulldozer", ["absent.b1_*"], ["brs_absent"]),
+    "fixes-ebb/0001": ("POWER9", ["e22_*", "*e4_*", "meanwhile.opens_another_event.*"], ["ebb_excl", "ebb_pending"]),
+    "fixes-ebb/0002": ("POWER9", ["e25_*"], ["ebb_excl"]),
+    "fixes-ebb/0003": ("POWER9", ["e21_counter_*", "e13_counter_*", "e27_counters*", "handover.*.e27_counters"],
+                       ["ebb_switch", "ebb_handover"]),
+    "fixes-ebb/0004": ("POWER9", ["handover.*.e27_branch_history"], ["ebb_handover"]),
+    "fixes-ebb/0005": ("POWER9", ["e13_reopened_*"], ["ebb_life"]),
+    "fixes-ebb-fork/0001": ("POWER10", ["e10_*"], ["ebb_fork"]),
+    "fixes-ebb-exec/0001": ("POWER9", ["e11_armed_*", "e11_*zero"], ["ebb_exec"]),
+    "fixes-ebb-ptrace/0001": ("POWER9", ["ptrace.e14_writing_*", "ptrace.e14_get_and_set_*", "ptrace.e21_*"],
+                              ["ebb_ptrace"]),
+    "fixes-ebb-ptrace/0002": ("POWER9", ["ptrace.e23_*"], ["ebb_ptrace"]),
+    "fixes-ebb-ptrace/0003": ("POWER9", ["ptrace.e14_write_of_*"], ["ebb_ptrace"]),
+    "fixes-ebb-generic/0001": ("ISA 3.1, unknown", ["e17_promise_*"], ["ebb_hwcap", "ebb_life"]),
+    "fixes-perf-core/0001": ("POWER9", ["refused.e15_*"], ["ebb_attr"]),
+    "fixes-amd-brs/0001": ("Zen3", ["b3_period_change_*"], ["brs_refuse"]),
+    "fixes-amd-brs-stacks/0001": ("Zen3", ["period.*.b9_*"], ["brs_short"]),
+    "fixes-amd-brs-stacks/0002": ("Zen3", ["beside.*.b11_*"], ["brs_short"]),
+}
+# For each patch that adds programs to the kernel's selftests: the machine, the directory and the programs
+SELFTESTS = {
+    "fixes-ebb/0006": ("POWER9", "powerpc/pmu/ebb",
+                       ["waiting_event_test", "close_leader_first_test", "unused_pmcs_test", "reopen_test"]),
+    "fixes-ebb-ptrace/0004": ("POWER9", "powerpc/pmu/ebb", ["ptrace_regs_test"]),
+    "fixes-perf-core/0002": ("POWER9", "powerpc/pmu/ebb", ["event_attributes_test"]),
+    "fixes-amd-brs/0002": ("Zen3", "perf_events", ["amd_brs_period"]),
+}
+# Fixes that need a suspend in the middle of a recording
+SLEEPS = ["fixes-amd-sleep/0001"]
+# Fixes that no emulator can show and that are only compiled: the architecture, the configuration, the objects
+COMPILED = {"fixes-kvm/0001": ("powerpc", "kvm", ["arch/powerpc/kvm/book3s_hv.o"])}
+# A directory in sysfs' place with a PMU ibs_op whose events the kernel refuses as it refuses those of IBS
+SYSFS = """
+set -e
+new=/tmp/sys/bus/event_source/devices
+mkdir -p $new/ibs_op
+for entry in /sys/*; do [ $entry = /sys/bus ] || ln -s $entry /tmp/sys/; done
+for entry in /sys/bus/event_source/devices/*; do ln -s $entry $new/; done
+cp $new/msr/type $new/ibs_op/
+export SYSFS_PATH=/tmp/sys
+set +e
+"""
+# For each fix of perf, the names of its checks, and a script that prints 'ok NAME' for those that pass
+PERF = {
+    "fixes-perf-tools/0001": (["ibs_privilege_is_explained"], SYSFS + """
+/add/perf record -o /tmp/data -a -e ibs_op//u true 2>&1 | tee /tmp/said
+grep -q "AMD IBS doesn't support privilege filtering" /tmp/said && echo ok ibs_privilege_is_explained
+"""),
+}
+# Fixes whose code another kernel than the one that they are written for cannot compile
+NEW_CODE = ["fixes-amd-sleep/0001"]
