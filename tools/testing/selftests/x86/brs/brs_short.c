@@ -15,7 +15,7 @@ BRS_LIMITS("100000")
 #define INSTRUCTIONS	0xc0
 
 /* How often b11_stopped_at_any_place stops the BRS event with each period */
-#define STOPS		100
+#define STOPS		400
 
 FIXTURE(period)
 {
@@ -306,7 +306,8 @@ TEST_F(beside, b11_stopped_at_any_place)
 		struct brs_sample s;
 		int round;
 
-		ASSERT_TRUE(open_both(_metadata, &e, &o, &attr, variant->config, variant->period));
+		ASSERT_TRUE(open_both(_metadata, &e, &o, &attr, variant->config,
+				      variant->kernel_period));
 		before = brs_interrupts();
 		brs_start(&o);
 		for (round = 0; round < STOPS; round++) {
