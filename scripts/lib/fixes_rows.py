@@ -40,8 +40,9 @@ ROWS = {
     "fixes-ebb-generic/0001": ("ISA 3.1, unknown", ["e17_promise_*"], ["ebb_hwcap", "ebb_life"]),
     "fixes-perf-core/0001": ("POWER9", ["refused.e15_*"], ["ebb_attr"]),
     "fixes-amd-brs/0001": ("Zen3", ["b3_period_change_*"], ["brs_refuse"]),
-    "fixes-amd-brs-stacks/0001": ("Zen3", ["period.*.b9_*"], ["brs_short"]),
-    "fixes-amd-brs-stacks/0002": ("Zen3", ["beside.*.b11_*"], ["brs_short"]),
+    "fixes-amd-brs-stacks/0001": ("Zen3", ["period.of_17.b9_stacks_*", "period.of_50.b9_stacks_*", "b10_*",
+                                           "period.of_100.b9_user_*", "period.of_250.b9_user_*"], ["brs_short"]),
+    "fixes-amd-brs-stacks/0002": ("Zen3", ["period.*.b9_stacks_*", "beside.*.b11_kernel_*"], ["brs_short"]),
 }
 # For each patch that adds programs to the kernel's selftests: the machine, the directory and the programs
 SELFTESTS = {
