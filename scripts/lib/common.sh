@@ -36,12 +36,13 @@ run_logged() {
 	local log=$1 status=0
 	shift
 	mkdir -p "$(dirname "$log")"
+	rm -f "$log.status" # of a run that was interrupted
 	{ "$@" 2>&1 || echo "$?" > "$log.status"; } | tee "$log" |
 		awk 'NR % 100 == 0 { printf "." > "/dev/stderr" } END { if (NR >= 100) print "" > "/dev/stderr" }'
 	if [ -e "$log.status" ]; then
 		status=$(cat "$log.status")
 		rm -f "$log.status"
-		grep -E -i -m 5 'error|No space' "$log" >&2 || tail -n 15 "$log" >&2
+		grep -E -i -m 5 'error( [0-9]+)?:|error [0-9]+$|\*\*\*|No space' "$log" >&2 || tail -n 15 "$log" >&2
 		say "the whole log: $log"
 	fi
 	return "$status"
