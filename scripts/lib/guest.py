@@ -25,6 +25,8 @@ class Arch:
         self.append = append
 
 
+# Frequency of the x86 CPUs' time stamp counters
+TSC_KHZ = 1000000
 ARCHES = {
     "powerpc": Arch(
         "qemu-system-ppc64", "vmlinux", "hvc0", "power9",
@@ -33,9 +35,9 @@ ARCHES = {
         ""),
     "x86": Arch(
         "qemu-system-x86_64", "bzImage", "ttyS0", "EPYC-Milan,+brs",
-        ["-machine", "q35,usb=off,vmport=off"],
+        ["-machine", "q35,usb=off,vmport=off", "-global", f"x86_64-cpu.tsc-frequency={TSC_KHZ}000"],
         # skip the kernel's calibration of one clock by another, which fails on a busy host
-        "tsc=reliable no_timer_check"),
+        f"tsc=reliable no_timer_check tsc_early_khz={TSC_KHZ}"),
 }
 
 
