@@ -35,6 +35,17 @@ static bool idle_often(int cpus)
 	return true;
 }
 
+/* Prints the branches of a stack that goes across HLT or MWAIT, newest first. */
+static void print_stack(const struct brs_sample *s)
+{
+	__u64 i;
+
+	for (i = 0; i < s->nr; i++)
+		fprintf(stderr, "%#llx %s -> %#llx %s\n",
+			(unsigned long long)s->branch[i].from, brs_symbol(s->branch[i].from),
+			(unsigned long long)s->branch[i].to, brs_symbol(s->branch[i].to));
+}
+
 static bool sample_idle(__u64 period, unsigned long wanted, int cpus)
 {
 	unsigned long stacks = 0, full = 0, across = 0, before, lost = 0;
@@ -60,7 +71,10 @@ static bool sample_idle(__u64 period, unsigned long wanted, int cpus)
 			while (brs_next(&e[cpu], &s)) {
 				stacks++;
 				full += s.nr == BRS_DEPTH;
-				across += brs_crosses_idle(&s);
+				if (brs_crosses_idle(&s)) {
+					across++;
+					print_stack(&s);
+				}
 			}
 		}
 	} while (!err && stacks > before && stacks < wanted);

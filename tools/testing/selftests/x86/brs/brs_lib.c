@@ -383,10 +383,13 @@ bool brs_crosses_idle(const struct brs_sample *s)
 		"asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi", "irq_entries_start", NULL
 	};
 	static const char *const hooks[] = { "perf_idle", NULL };
+	/* This function enables interrupts after the idle function has returned. */
+	static const char *const after[] = { "default_idle_call", NULL };
 	__u64 i;
 
 	for (i = 0; i + 1 < s->nr; i++) {
 		if (brs_symbol_has(s->branch[i].from, idle) &&
+		    !brs_symbol_has(s->branch[i].from, after) &&
 		    brs_symbol_has(s->branch[i].to, entries) &&
 		    s->branch[i].from != s->branch[i + 1].to &&
 		    !brs_symbol_has(s->branch[i + 1].from, hooks))
