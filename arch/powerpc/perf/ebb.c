@@ -7,25 +7,24 @@
  * puts the return address into EBBRR.  Two sets of registers then belong to a
  * thread:
  *
- *   EBBHR, EBBRR, BESCR       from the thread's first use of the facility on,
- *                             which is when FSCR[EBB] is set; switched with the
- *                             thread
- *   user's part of the PMU    while an EBB event is on the PMU; kept in
+ *   EBBHR, EBBRR, BESCR       from the thread's first use of EBB on, which sets
+ *                             FSCR[EBB]; switched with the thread
+ *
+ *   user's part of the PMU    while an EBB event is on the PMU; saved in
  *                             thread_struct whenever the PMU is stopped
  *
  *       MMCR0   FC       PMAE(PMXE)   PMAO      the user's bits
  *               freeze   arm          alert has occurred
  *       MMCR2   FC1P .. FC6P                    freeze one PMC in user mode
- *       SIAR, SDAR, SIER                        what was sampled
+ *       SIAR, SDAR, SIER                        data about the sampled instruction
  *       MMCR3, SIER2, SIER3                     from ISA v3.1 on
  *
- * Neither set depends on the other: an event can be opened on a thread that
- * never uses the facility, and a thread can use the facility before it has an
- * event.
+ * The two sets are independent: an EBB event can be opened on a thread that
+ * never uses EBB, and a thread can use EBB before it has an event.
  *
- * All functions here run on the thread that they are about: the events of a
- * task are on the PMU only while the task is running, so that "current" owns
- * the PMU whenever an EBB event is on it.
+ * Every function here runs on the thread whose registers it handles: the events
+ * of a task are on the PMU only while the task is running, so that "current"
+ * owns the PMU whenever an EBB event is on the PMU.
  */
 
 #define pr_fmt(fmt)	"ebb: " fmt
@@ -46,12 +45,10 @@
 /* The PMU that delivers EBBs, or NULL if the running driver delivers none */
 static struct pmu *ebb_pmu __ro_after_init;
 
-/* ebb_pmu has the registers of ISA v3.1: MMCR3, SIER2 and SIER3 */
+/* ebb_pmu implements the registers of ISA v3.1: MMCR3, SIER2 and SIER3 */
 static bool ebb_pmu_is_v31 __ro_after_init;
 
-/*
- * The thread's registers
- */
+/* The EBB registers of a thread */
 
 static void ebb_forget_registers(struct thread_struct *t)
 {
@@ -73,7 +70,7 @@ static void ebb_forget_pmu(struct thread_struct *t)
 	t->sier3 = 0;
 }
 
-/* BESCR of the current thread, and the copy that KVM loads after a guest */
+/* Set BESCR of the current thread, also in thread_struct, from which KVM loads it */
 static void ebb_write_bescr(struct thread_struct *t, unsigned long bescr)
 {
 	t->bescr = bescr;
@@ -81,9 +78,9 @@ static void ebb_write_bescr(struct thread_struct *t, unsigned long bescr)
 }
 
 /*
- * Is an EBB event on the PMU?  It is then an event of the current task.  Looks at
- * the register only for a task that has events at all: in a guest of KVM that does
- * not use the PMU, reading MMCR0 is an exit to the hypervisor.
+ * Is an EBB event of the current task on the PMU?  MMCR0 is read only for a task
+ * with events: in a KVM guest that does not use the PMU, reading MMCR0 is an exit
+ * to the hypervisor.
  */
 static bool ebb_on_pmu(void)
 {
@@ -92,8 +89,9 @@ static bool ebb_on_pmu(void)
 }
 
 /*
- * Clear what a user of EBB can read and the thread_struct does not keep: the
- * BHRB and the counters, but for those in @keep, of which bit n is PMCn.
+ * Clear the registers that a user of EBB can read and that are not saved in
+ * thread_struct: the BHRB and the counters, except the counters in @keep, in
+ * which bit n stands for PMCn.
  */
 static void ebb_clear_unsaved(unsigned int keep)
 {
@@ -115,10 +113,10 @@ static void ebb_clear_unsaved(unsigned int keep)
 /**
  * ebb_reload_registers() - write the current thread's EBB registers again
  *
- * For KVM, after a guest has used the registers.
+ * KVM calls this function after a guest has used the registers.
  *
  * Context: preemption disabled.  If the thread uses EBB, its registers must have
- * been saved; the copies of any other thread are zero.
+ * been saved in thread_struct, which is zero for a thread that does not use EBB.
  */
 void ebb_reload_registers(void)
 {
@@ -128,14 +126,14 @@ void ebb_reload_registers(void)
 EXPORT_SYMBOL_GPL(ebb_reload_registers);
 
 /**
- * ebb_first_use() - turn the facility on for the current thread
+ * ebb_first_use() - enable the EBB facility for the current thread
  *
  * Called for a facility unavailable interrupt with FSCR[IC] = 7 in problem
- * state.  The instruction is to be executed again.
+ * state.  The caller lets the thread execute the instruction again.
  *
  * Context: process context, interrupts may be enabled.
- * Return: true if the thread has the facility now, false if the processor has
- * none.
+ * Return: true if EBB is now enabled for the thread, false if the processor does
+ * not implement EBB.
  */
 bool ebb_first_use(void)
 {
@@ -146,7 +144,7 @@ bool ebb_first_use(void)
 
 	preempt_disable();
 	ebb_load_registers(t);
-	/* FSCR holds the cause of this interrupt, too: do not keep that field. */
+	/* FSCR also holds the cause of this interrupt: do not save the cause. */
 	t->fscr = (t->fscr & ~FSCR_INTR_CAUSE) | FSCR_EBB;
 	mtspr(SPRN_FSCR, t->fscr);
 	preempt_enable();
@@ -155,11 +153,10 @@ bool ebb_first_use(void)
 }
 
 /**
- * ebb_init_thread() - a new thread starts without EBB
- * @t: a copy of its parent's thread_struct
+ * ebb_init_thread() - let a new thread start without EBB
+ * @t: the new thread's thread_struct, a copy of the parent's
  *
- * Nothing of the parent's state is inherited: neither its handler nor its
- * events.
+ * The new thread inherits neither the parent's handler nor its EBB events.
  *
  * Context: copy_thread(), before the thread can run.
  */
@@ -171,14 +168,13 @@ void ebb_init_thread(struct thread_struct *t)
 }
 
 /**
- * ebb_flush_thread() - a new program starts without EBB
+ * ebb_flush_thread() - let a new program start without EBB
  *
  * An EBB event whose file descriptor survives the exec stays on the PMU, but
- * is disarmed and has nothing of the old program in it.  An event that has not
- * been on the PMU yet is armed when it comes there.  In either case no EBB
- * occurs before the new program has used the facility and named a handler.
- * The counter of an event that is off the PMU at the moment is dealt with when
- * the event returns, see ebb_saved_count().
+ * is disarmed, and its registers are cleared.  An event that has never been on
+ * the PMU is armed when it is put on the PMU.  In either case no EBB occurs
+ * before the new program has used EBB and set a handler.  For an event that is
+ * off the PMU during the exec, ebb_saved_count() later clears the counter.
  *
  * Context: flush_thread(), in the kernel on behalf of the current task.  No
  * EBB can occur before the return to problem state.
@@ -194,7 +190,7 @@ void ebb_flush_thread(void)
 
 	local_irq_save(flags);
 
-	/* Stopping the PMU copies the user's part of its registers to thread_struct. */
+	/* Stopping the PMU saves the user's part of its registers in thread_struct. */
 	on_pmu = ebb_on_pmu();
 	if (on_pmu) {
 		perf_pmu_disable(ebb_pmu);
@@ -217,8 +213,10 @@ void ebb_flush_thread(void)
 }
 
 /**
- * ebb_sync_thread() - bring thread_struct up to date for a reader
- * @task: a stopped task, or the current one, which is dumping core
+ * ebb_sync_thread() - save the current EBB and PMU registers in thread_struct
+ * @task: a stopped task, or the current task while it dumps core
+ *
+ * For functions that then read the registers from thread_struct.
  *
  * Context: process context.
  */
@@ -227,7 +225,7 @@ void ebb_sync_thread(struct task_struct *task)
 	unsigned long flags;
 
 	if (task != current)
-		return;		/* the registers of a task were saved when it was switched out */
+		return;		/* registers were saved when @task was switched out */
 
 	local_irq_save(flags);
 	if (ebb_in_use(&task->thread))
@@ -240,9 +238,7 @@ void ebb_sync_thread(struct task_struct *task)
 	local_irq_restore(flags);
 }
 
-/*
- * The events
- */
+/* EBB events */
 
 static bool ebb_wanted(const struct perf_event *event)
 {
@@ -251,14 +247,14 @@ static bool ebb_wanted(const struct perf_event *event)
 }
 
 /**
- * ebb_refusal() - which rule of EBB an event breaks
+ * ebb_refusal() - find the rule of EBB that an event breaks
  * @event: an event of a PMU of ISA v2.07 or later
  * @ppmu_flags: PPMU_* of the running PMU driver
  *
- * Documentation/arch/powerpc/pmu-ebb.rst has the rules in the same words and
- * gives a reason for each.
+ * Documentation/arch/powerpc/pmu-ebb.rst lists the rules in the same words, with
+ * the reason for each rule.
  *
- * Return: the rule, or NULL if the event breaks none.
+ * Return: the text of the rule, or NULL if the event breaks no rule.
  */
 const char *ebb_refusal(const struct perf_event *event, u32 ppmu_flags)
 {
@@ -300,17 +296,18 @@ const char *ebb_refusal(const struct perf_event *event, u32 ppmu_flags)
 
 /**
  * ebb_check_event() - check an event that is being opened
- * @event: as for ebb_refusal()
+ * @event: an event of a PMU of ISA v2.07 or later
  * @ppmu_flags: PPMU_* of the running PMU driver
  *
- * Marks an EBB event as such.  Dynamic debug tells why an event was refused.
+ * Sets EBB_EVENT in the flags of an EBB event.  If the event is rejected, dynamic
+ * debug prints the reason.
  *
- * A member without its leader is neither pinned nor exclusive, so that nothing
- * would keep other events off the PMU: perf puts the member into error state
- * when the leader is closed.
+ * Without its leader, a group member would be neither pinned nor exclusive, and
+ * other events could share the PMU with the member.  So when the leader is
+ * closed, perf puts the member into error state.
  *
  * Context: ->event_init().
- * Return: 0, or -EINVAL.
+ * Return: 0, or -EINVAL if the event breaks a rule of EBB.
  */
 int ebb_check_event(struct perf_event *event, u32 ppmu_flags)
 {
@@ -333,12 +330,12 @@ int ebb_check_event(struct perf_event *event, u32 ppmu_flags)
 }
 
 /**
- * ebb_save_count() - keep the counter of an EBB event
+ * ebb_save_count() - save the counter of an EBB event
  * @event: an EBB event of the current task
- * @count: the value of its counter
+ * @count: the value of the event's counter
  *
- * The count of the event itself is not changed: the task sets the counter as
- * it likes, so that there is nothing to count.
+ * Does not add to the event's count: the task writes any value to the counter, so
+ * that differences between values mean nothing.
  *
  * Context: on the event's CPU, interrupts disabled.
  */
@@ -349,12 +346,12 @@ void ebb_save_count(struct perf_event *event, unsigned long count)
 }
 
 /**
- * ebb_saved_count() - the counter of an EBB event that comes to the PMU
+ * ebb_saved_count() - get the counter value for an EBB event put on the PMU
  * @event: an EBB event of the current task
  *
- * Return: what ebb_save_count() has kept, or 0 if that was not done since the
- * last ebb_flush_thread(): the counter of the old program is not shown to the new
- * program.
+ * Return: the value that ebb_save_count() saved, or 0 if no value was saved since
+ * the last ebb_flush_thread(): the new program must not see the counter of the
+ * old program.
  */
 unsigned long ebb_saved_count(const struct perf_event *event)
 {
@@ -364,8 +361,8 @@ unsigned long ebb_saved_count(const struct perf_event *event)
 }
 
 /*
- * Names of the bits of an event code that ask for EBB, for sysfs. They are the bits
- * of EVENT_WANTS_EBB, EVENT_WANTS_BHRB and EVENT_IFM_SHIFT.
+ * Names in sysfs for the bits of an event code that ask for EBB: the bits of
+ * EVENT_WANTS_EBB, EVENT_WANTS_BHRB and EVENT_IFM_SHIFT.
  */
 PMU_FORMAT_ATTR(ebb,		"config:63");
 PMU_FORMAT_ATTR(bhrb,		"config:62");
@@ -383,25 +380,23 @@ static umode_t ebb_format_is_visible(struct kobject *kobj, struct attribute *att
 	return ebb_pmu ? attr->mode : 0;
 }
 
-/* Adds its files to the folder "format" that the PMU driver has made in sysfs */
+/* Add the EBB files to the directory "format" of the PMU driver in sysfs */
 const struct attribute_group ebb_format_group = {
 	.name = "format",
 	.attrs = ebb_format_attrs,
 	.is_visible = ebb_format_is_visible,
 };
 
-/*
- * The PMU
- */
+/* The registers of the PMU */
 
 /**
- * ebb_merge_mmcr0() - put the kernel's and the user's part of MMCR0 together
- * @kernel: what the kernel asks for
- * @user: what the user, or hardware on the user's behalf, has written
+ * ebb_merge_mmcr0() - combine the kernel's and the user's part of MMCR0
+ * @kernel: the value that the kernel has computed for MMCR0
+ * @user: the bits that the user, or hardware on the user's behalf, has written
  *
- * The user can freeze the counters, and cannot start what the kernel has
- * frozen.  The user can disarm the PMU (PMXE, the ISA's PMAE), and can arm it
- * only where the kernel does.  PMAO, the alert, is the user's.
+ * The user can freeze the counters, but cannot start counters that the kernel has
+ * frozen.  The user can disarm the PMU (PMXE, the ISA's PMAE), but can arm the PMU
+ * only if the kernel also arms it.  PMAO, the alert, is taken from @user.
  *
  * Return: the value for MMCR0.
  */
@@ -411,19 +406,19 @@ unsigned long ebb_merge_mmcr0(unsigned long kernel, unsigned long user)
 }
 
 /**
- * ebb_mmcr3_mask() - which fields of MMCR3 the user has changed
- * @kernel: what the event codes ask for
- * @mmcr3: MMCR3
+ * ebb_mmcr3_mask() - find the fields of MMCR3 that the user has changed
+ * @kernel: MMCR3 according to the event codes
+ * @mmcr3: the current value of MMCR3
  *
  * MMCR3 has a field of 15 bits for each of PMC1 to PMC4, with which the event
- * code selects a source for the counter.  An event code can hold any value in
- * it, so that a user gains nothing by writing to MMCR3 and may write all of it.
- * A processor that does not let problem state write to MMCR3 never has a field
- * that differs.
+ * code selects a source for the counter.  As an event code can hold any value for
+ * the field, a user gains nothing by writing to MMCR3, and so all of MMCR3 may be
+ * written.  On a processor that does not let problem state write to MMCR3, no
+ * field ever differs.
  *
- * A field that the user has changed stays as the user has written it.  The
- * others are what the event codes say, also when the events of the group
- * change.  The reserved bits are treated as one more field.
+ * A field that the user has changed keeps the user's value.  All other fields
+ * follow the event codes, also when the events of the group change.  The reserved
+ * bits are treated as one more field.
  *
  * Return: a mask of whole fields.
  */
@@ -446,10 +441,10 @@ unsigned long ebb_mmcr3_mask(unsigned long kernel, unsigned long mmcr3)
 }
 
 /**
- * ebb_merge_mmcr3() - put the kernel's and the user's part of MMCR3 together
- * @kernel: what the event codes ask for
- * @user: what the user has written
- * @mask: ebb_mmcr3_mask() of both at the time when the user's part was kept
+ * ebb_merge_mmcr3() - combine the kernel's and the user's part of MMCR3
+ * @kernel: MMCR3 according to the event codes
+ * @user: MMCR3 when the PMU was taken from the user
+ * @mask: ebb_mmcr3_mask() when the PMU was taken from the user
  *
  * Return: the value for MMCR3.
  */
@@ -459,7 +454,7 @@ unsigned long ebb_merge_mmcr3(unsigned long kernel, unsigned long user,
 	return (kernel & ~mask) | (user & mask);
 }
 
-/* See ebb_suspend() */
+/* The out-of-line part of ebb_suspend() */
 void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel)
 {
 	struct thread_struct *t = &current->thread;
@@ -483,25 +478,25 @@ void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel)
 }
 
 /**
- * ebb_prepare() - bring the current thread's part of the PMU up to date
- * @event: one of the group that is on the PMU
+ * ebb_prepare() - bring the current thread's saved PMU registers up to date
+ * @event: an event of the group that is on the PMU
  * @overflown: whether a counter of the group is negative
  *
- * A group that comes to the PMU for the first time starts armed, whatever the
- * thread did to the PMU and to BESCR when it had an earlier group.  BESCR[GE]
- * and [PME] stay as the thread has set them.
+ * A group that is put on the PMU for the first time starts armed, whatever the
+ * thread did to the PMU and to BESCR with an earlier group.  BESCR[GE] and
+ * BESCR[PME] keep the thread's values.
  *
- * An overflow goes through three registers: the counter becomes negative, then
+ * An overflow passes through three registers: the counter becomes negative, then
  * MMCR0 has PMAO set and PMXE clear, then BESCR has PMEO set and PME clear.
- * When the PMU was stopped between two of the steps, the next ones are made
- * here.  The processor would make them when the registers are written again
- * if it goes by the levels of PMXE and PMAO, as the ISA defines them, but might
- * not if it goes by a change of them.
+ * If the PMU was stopped between two of these steps, this function makes the
+ * remaining steps.  A processor that acts on the levels of PMXE and PMAO, as the
+ * ISA defines them, would make the steps when the registers are written again,
+ * but a processor that acts on changes of PMXE and PMAO might not.
  *
  * Context: the PMU is stopped, interrupts disabled, before ebb_resume().
- * Return: true if an alert waits in MMCR0[PMAO] for the thread to set BESCR[PME]
- * or to clear BESCR[PMEO], on a processor that then needs
- * pmao_restore_workaround().
+ * Return: true if an alert is pending in MMCR0[PMAO] until the thread sets
+ * BESCR[PME] or clears BESCR[PMEO], and the processor needs
+ * pmao_restore_workaround() for such an alert.
  */
 bool ebb_prepare(const struct perf_event *event, bool overflown)
 {
@@ -535,19 +530,19 @@ bool ebb_prepare(const struct perf_event *event, bool overflown)
 }
 
 /**
- * ebb_resume() - give the PMU to the current thread, with its part put back
- * @kernel: the PMU's settings
+ * ebb_resume() - restore the current thread's part of the PMU
+ * @kernel: the PMU settings that the kernel has computed
  * @events: all events on the PMU, which are EBB events
- * @n: how many events, at least one
+ * @n: the number of events, at least one
  *
- * If the settings were computed anew, the PMU may have been somebody else's:
- * a plain event's, a KVM guest's, or another partition's.  Nothing that the
- * thread can read is left as it was found then.  A counter that the thread
- * had left negative would be worse than seen, the next owner of the PMU would
- * get one EBB after the other for it.
+ * If @kernel was computed anew, the last user of the PMU may have been a plain
+ * event, a KVM guest or another partition.  Every register that the thread can
+ * read is then set or cleared.  Otherwise a counter that an earlier thread left
+ * negative would not only be readable, but would also raise one EBB after the
+ * other for the current thread.
  *
  * Context: the PMU is stopped, interrupts disabled.
- * Return: the value to start the PMU with, for MMCR0.
+ * Return: the value for MMCR0 that starts the PMU.
  */
 unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *events,
 			 int n)
@@ -563,7 +558,10 @@ unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *eve
 		ebb_clear_unsaved(counters);
 	}
 
-	/* A PMC is frozen if the kernel or the user has set its bit. */
+	/*
+	 * A PMC is frozen in user mode if the kernel or the user has set its
+	 * bit in MMCR2.
+	 */
 	mtspr(SPRN_MMCR2, kernel->mmcr2 | t->mmcr2);
 	mtspr(SPRN_SIAR, t->siar);
 	mtspr(SPRN_SDAR, t->sdar);
@@ -578,11 +576,11 @@ unsigned long ebb_resume(struct mmcr_regs *kernel, struct perf_event *const *eve
 }
 
 /**
- * ebb_register() - a PMU driver has come up
+ * ebb_register() - tell the EBB code about the running PMU driver
  * @pmu: the PMU
  * @ppmu_flags: PPMU_* of the driver
  *
- * AT_HWCAP2 tells programs of EBB if the driver gives EBB.
+ * If the driver supports EBB, AT_HWCAP2 reports EBB to programs.
  */
 void __init ebb_register(struct pmu *pmu, u32 ppmu_flags)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Event-based branches: what the PMU driver calls, see ebb.c.
- */
+/* Event-based branches: the functions that the PMU driver calls, defined in ebb.c. */
 #ifndef _POWERPC_PERF_EBB_H
 #define _POWERPC_PERF_EBB_H
 
@@ -10,15 +8,15 @@
 
 #ifdef CONFIG_PPC64
 
-/* Bits of MMCR0 while a thread has the PMU: EBBs, access to the BHRB and all PMCs */
+/* Bits of MMCR0 that give a thread EBBs, access to the BHRB and all PMCs */
 #define EBB_MMCR0	(MMCR0_EBE | MMCR0_BHRBA | MMCR0_PMCC_U6)
 
 /* Flags in hw_perf_event.flags */
 #define EBB_EVENT	0x1	/* an EBB event */
-#define EBB_ARMED	0x2	/* the leader of a group that has had the PMU */
+#define EBB_ARMED	0x2	/* the leader of a group that has been on the PMU */
 
 /**
- * ebb_is_event() - is this an EBB event?
+ * ebb_is_event() - check whether an event is an EBB event
  * @event: an event of power_pmu, after ebb_check_event(); other PMUs use
  *	hw.flags for something else
  *
@@ -32,14 +30,13 @@ static inline bool ebb_is_event(const struct perf_event *event)
 /**
  * ebb_check_set() - check whether events can be on the PMU together
  * @events: all events that are to be on the PMU
- * @n: how many events; 0 if the hardware members of a group are all disabled
+ * @n: the number of events; 0 if all hardware members of a group are disabled
  *
- * An EBB event has to be alone with its group.  Perf sees to that among the
- * events of one context.  A pinned event of the CPU, which is in another
- * context, can be on the PMU already when a task with EBB events is switched
- * in.
+ * An EBB event and its group must be alone on the PMU.  Perf ensures this among
+ * the events of one context.  But a pinned event of the CPU, which is in another
+ * context, can already be on the PMU when a task with EBB events is switched in.
  *
- * Return: 0, or -EAGAIN if EBB events and others would meet.
+ * Return: 0, or -EAGAIN if EBB events and plain events would be together.
  */
 static inline int ebb_check_set(struct perf_event *const *events, int n)
 {
@@ -62,13 +59,13 @@ unsigned long ebb_saved_count(const struct perf_event *event);
 void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel);
 
 /**
- * ebb_suspend() - take the PMU back and keep the user's part while it is stopped
- * @mmcr0: what MMCR0 held before the PMU was stopped
- * @kernel: the PMU's settings
+ * ebb_suspend() - save the current thread's part of the PMU while it is stopped
+ * @mmcr0: MMCR0 before the PMU was stopped
+ * @kernel: the PMU settings that the kernel has computed
  *
- * Clears what it has kept, except for SIAR and SDAR, which power_pmu_disable()
- * clears in any case.  The counters are cleared when their events leave the
- * PMU.  Does nothing if the PMU was not the current thread's.
+ * Clears the saved registers, except SIAR and SDAR, which power_pmu_disable()
+ * clears in any case.  The counters are cleared when their events are removed
+ * from the PMU.  Does nothing if the PMU did not belong to the current thread.
  *
  * Context: the PMU has just been stopped, interrupts disabled.
  */
@@ -91,7 +88,7 @@ extern const struct attribute_group ebb_format_group;
 
 void __init ebb_register(struct pmu *pmu, u32 ppmu_flags);
 
-#else /* On 32-bit processors bit 63 has other meanings: there are no EBB events. */
+#else /* On 32-bit processors, bit 63 has other meanings: there are no EBB events. */
 
 #define EBB_MMCR0	0
 static inline bool ebb_is_event(const struct perf_event *event) { return false; }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests for event-based branches: the rules for opening an event, how
- * MMCR0 and MMCR3 are put together, and the registers of the PMU and of a
- * thread.
+ * KUnit tests for event-based branches: the rules for opening an event, the
+ * merging of MMCR0 and MMCR3, and the registers of the PMU and of a thread.
  */
 
 #include <kunit/test.h>
@@ -46,7 +45,7 @@ static struct perf_event *new_event(struct kunit *test, u64 config)
 	return event;
 }
 
-/* Make an EBB event as the leader of a group, which breaks no rule */
+/* Make an EBB event that leads a group and breaks no rule */
 static struct perf_event *new_leader(struct kunit *test)
 {
 	struct perf_event *event = new_event(test, CYCLES_ON_PMC1);
@@ -83,9 +82,7 @@ static struct thread_struct *new_thread(struct kunit *test)
 	return t;
 }
 
-/*
- * Tests of the rules for opening an event
- */
+/* Tests of the rules for opening an EBB event */
 
 static void break_pinned(struct perf_event *event)
 {
@@ -242,7 +239,7 @@ static void e18_bhrb_with_ebb_is_granted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ebb_check_event(event, PPMU_EBB), 0);
 }
 
-/* A software event as group leader does not ask for EBB, whatever its config */
+/* Check that a software event as group leader does not ask for EBB, whatever its config */
 static void e24_software_leader_does_not_ask_for_ebb(struct kunit *test)
 {
 	struct perf_event *leader = new_leader(test);
@@ -265,9 +262,7 @@ static void e25_only_members_need_their_leader(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, plain->event_caps & PERF_EV_CAP_SIBLING);
 }
 
-/*
- * Tests of which events may be on the PMU together
- */
+/* Tests of the events that can be on the PMU together */
 
 static void e4_group_is_alone_on_the_pmu(struct kunit *test)
 {
@@ -325,7 +320,7 @@ static void e9_mmcr0_merge(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr0(c->kernel, c->user), c->merged);
 }
 
-/* The user's bits are in the merged MMCR0 as the user has written them */
+/* Check that the user's bits are unchanged in the merged MMCR0 */
 static void e9_mmcr0_round_trip(struct kunit *test)
 {
 	const unsigned long bits[] = { MMCR0_FC, MMCR0_PMXE, MMCR0_PMAO };
@@ -344,8 +339,8 @@ static void e9_mmcr0_round_trip(struct kunit *test)
 #define MMCR3_FIELD(pmc, value)	((unsigned long)(value) << MMCR3_SHIFT(pmc))
 
 /*
- * A field of MMCR3 that the user has written stays; the other fields follow the
- * event codes.
+ * Check that a field of MMCR3 keeps the value that the user has written, and that
+ * the other fields follow the event codes.
  */
 static void e9_mmcr3_has_what_the_user_wrote(struct kunit *test)
 {
@@ -357,13 +352,13 @@ static void e9_mmcr3_has_what_the_user_wrote(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, 0, 0), kernel);
 	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, wrote, mask), wrote);
 
-	/* The user has written 0 to the field of PMC2, but not to that of PMC3. */
+	/* The user has written 0 to the field of PMC2, but nothing to the field of PMC3. */
 	kernel = MMCR3_FIELD(1, 1) | MMCR3_FIELD(2, 2) | MMCR3_FIELD(3, 3) | MMCR3_FIELD(4, 4);
 	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, wrote, mask),
 			MMCR3_FIELD(1, 1) | MMCR3_FIELD(3, 3) | MMCR3_FIELD(4, 0x0ff));
 }
 
-/* The five fields of MMCR3 have no bit in common, and together all bits */
+/* Check that the five fields of MMCR3 do not overlap and together cover all bits */
 static void e9_mmcr3_fields_are_all_bits(struct kunit *test)
 {
 	unsigned long mask, all = 0;
@@ -380,8 +375,7 @@ static void e9_mmcr3_fields_are_all_bits(struct kunit *test)
 
 /*
  * Tests of the PMU of the current thread.  KUnit runs in a kernel thread, which
- * has no EBB state that could be lost.  Nothing else may use the PMU during the
- * tests.
+ * has no EBB state to lose.  No other event may use the PMU during the tests.
  */
 
 static unsigned long read_counters(void)
@@ -400,7 +394,7 @@ static void write_counters(unsigned long value)
 	mtspr(SPRN_PMC6, value);
 }
 
-/* Clear the PMU's registers after a test: no counter may stay negative. */
+/* Clear the PMU registers after a test, so that no counter stays negative. */
 static void clear_user_registers(void)
 {
 	write_counters(0);
@@ -436,14 +430,17 @@ static void e27_grant_shows_nothing_of_others(struct kunit *test)
 	clear_user_registers();
 	local_irq_restore(flags);
 
-	/* The event's counter, which the PMU driver has written, is not cleared. */
+	/*
+	 * Check that the event's counter, which the PMU driver has written, is
+	 * not cleared.
+	 */
 	KUNIT_EXPECT_EQ(test, own, 0xdead);
 	KUNIT_EXPECT_EQ(test, counters, 0);
 	KUNIT_EXPECT_EQ(test, mmcr2, 0);
 	KUNIT_EXPECT_EQ(test, sampled, 0);
 }
 
-/* The counters keep their values when the PMU is stopped and started again. */
+/* Check that counters keep their values when the PMU is stopped and started. */
 static void e9_stop_of_the_pmu_leaves_the_counters(struct kunit *test)
 {
 	struct perf_event *leader = opened(test, new_leader(test));
@@ -499,8 +496,9 @@ static void e11_counter_of_the_old_program_is_not_kept(struct kunit *test)
 }
 
 /*
- * execve() goes on for a while after flush_thread().  Another process can turn
- * the event on and off meanwhile: its counter is the new program's.
+ * execve() continues for a while after flush_thread(), and another process can
+ * disable and enable the event in that time.  Check that the counter value saved
+ * then belongs to the new program.
  */
 static void e11_counter_used_late_in_exec_is_kept(struct kunit *test)
 {
@@ -547,10 +545,10 @@ static void e13_new_group_starts_armed_once(struct kunit *test)
 }
 
 /*
- * The steps from an overflow to an exception, one of which was the last step
+ * The steps from an overflow to an exception, any of which can be the last step
  * before the PMU was stopped.  Each case has MMCR0 and BESCR of the thread at
- * that time, whether a counter had overflown, and the MMCR0 and BESCR that
- * ebb_prepare() has to make of them.
+ * that time, whether a counter had overflowed, and the MMCR0 and BESCR that
+ * ebb_prepare() has to compute.
  */
 static const struct step_case {
 	const char	*name;
@@ -607,11 +605,11 @@ static void e21_stopped_pmu_loses_no_exception(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, mmcr0, c->mmcr0_then);
 	KUNIT_EXPECT_EQ(test, bescr, c->bescr_then);
-	/* KVM loads thread.bescr after a guest. */
+	/* KVM loads BESCR from thread.bescr after a guest. */
 	KUNIT_EXPECT_EQ(test, kept, c->bescr_then);
 }
 
-/* A new group clears BESCR[PMEO] of an earlier group, also in the copy for KVM. */
+/* Check that a new group clears BESCR[PMEO] of an earlier group, also in thread_struct. */
 static void e13_new_group_has_no_exception(struct kunit *test)
 {
 	struct thread_struct *t = &current->thread;
@@ -749,7 +747,7 @@ static void e10_new_thread_starts_with_zero(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->tar, ALL_ONES);
 }
 
-/* FSCR must not keep the interrupt's cause, as a task switch compares FSCR. */
+/* Check that FSCR does not keep the interrupt's cause, as a task switch compares FSCR. */
 static void e12_first_use_keeps_no_cause(struct kunit *test)
 {
 	struct thread_struct *t = &current->thread;

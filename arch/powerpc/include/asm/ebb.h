@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Event-based branches: what belongs to a thread (Power ISA v2.07, Book II,
+ * Event-based branches: the registers of a thread (Power ISA v2.07, Book II,
  * chapter 7; Book III-S, section 6.2.11 for FSCR).
  *
- * A thread uses the facility if its FSCR[EBB] is set, which happens at the first
- * use.  Until then EBBHR, EBBRR and BESCR in its thread_struct are zero.
+ * A thread uses the EBB facility if its FSCR[EBB] is set, which happens at the
+ * thread's first use of the facility.  Until then EBBHR, EBBRR and BESCR in the
+ * thread's thread_struct are zero.
  */
 #ifndef _ASM_POWERPC_EBB_H
 #define _ASM_POWERPC_EBB_H
@@ -20,7 +21,7 @@ static inline bool ebb_in_use(const struct thread_struct *t)
 }
 
 /**
- * ebb_save_registers() - copy EBBHR, EBBRR and BESCR to where they are kept
+ * ebb_save_registers() - copy EBBHR, EBBRR and BESCR to thread_struct
  * @t: the running thread, with FSCR[EBB] set
  *
  * Context: preemption disabled.
@@ -33,8 +34,8 @@ static inline void ebb_save_registers(struct thread_struct *t)
 }
 
 /**
- * ebb_load_registers() - the opposite of ebb_save_registers()
- * @t: the thread
+ * ebb_load_registers() - load EBBHR, EBBRR and BESCR from thread_struct
+ * @t: the thread whose registers are loaded
  *
  * Context: preemption disabled.
  */
@@ -46,17 +47,17 @@ static inline void ebb_load_registers(const struct thread_struct *t)
 }
 
 /**
- * ebb_context_switch() - give the processor's EBB registers to another thread
- * @prev: the thread that has them, its fscr up to date
- * @next: the thread that gets them
+ * ebb_context_switch() - switch EBBHR, EBBRR and BESCR to another thread
+ * @prev: the thread whose values are in the registers, with its fscr up to date
+ * @next: the thread that is switched in
  *
- * At least one of the two threads has FSCR[EBB] set.  Between threads that have
- * it clear there is nothing to do.
+ * The caller checks that FSCR[EBB] is set for at least one of the two threads:
+ * otherwise there is nothing to switch.
  *
- * A thread without the facility gets zeroes, as its thread_struct has them: KVM
- * compares against thread_struct, and no address of @prev stays in the
- * registers.  The registers are not read for a @prev without the facility,
- * since deep idle states may have lost the zeroes.
+ * A thread that does not use EBB gets the zeroes in its thread_struct: KVM
+ * compares the registers with thread_struct, and no address of @prev may stay in
+ * the registers.  If @prev does not use EBB, the registers are not read, because
+ * deep idle states can have lost the zeroes.
  *
  * Context: __switch_to(), interrupts disabled.
  */
