@@ -21,8 +21,8 @@ static atomic_t perf_idle_users;
 static DEFINE_MUTEX(perf_idle_mutex);
 
 /*
- * Called by arch_perf_idle(). Not inline, so that the symbol of this function is
- * the only symbol that a module needs which puts a CPU to sleep.
+ * Called by arch_perf_idle(). Not inline, so that modules which put a CPU to
+ * sleep need no other symbol than perf_idle().
  */
 noinstr void perf_idle(bool enter)
 {
@@ -64,10 +64,10 @@ static void perf_idle_work_fn(struct work_struct *work)
 static DECLARE_DELAYED_WORK(perf_idle_work, perf_idle_work_fn);
 
 /**
- * perf_idle_get - turn the idle hooks on for an event that needs them
+ * perf_idle_get - enable the idle hooks for an event that needs them
  *
- * The hooks are on when the function returns; or shortly after, if a CPU is just
- * going online or offline.
+ * The hooks are enabled when the function returns, or shortly afterwards if a CPU
+ * is going online or offline.
  *
  * Context: process context, may sleep.
  */
@@ -76,8 +76,8 @@ void perf_idle_get(void)
 	atomic_inc(&perf_idle_users);
 
 	/*
-	 * Events are created with the mutex of a CPU's context held, which CPU
-	 * hotplug takes inside its own lock: so do not wait for that lock here.
+	 * Do not wait for the CPU hotplug lock: the caller can hold the mutex of a
+	 * CPU's event context, which CPU hotplug takes inside that lock.
 	 */
 	if (!cpus_read_trylock()) {
 		mod_delayed_work(system_percpu_wq, &perf_idle_work, 0);
@@ -89,11 +89,11 @@ void perf_idle_get(void)
 }
 
 /**
- * perf_idle_put - undo a call of perf_idle_get() when the event is destroyed
+ * perf_idle_put - undo perf_idle_get() when the event is destroyed
  *
- * The hooks are turned off after a second without such events. Patching the
- * kernel's code disturbs all CPUs, so opening and closing events in a loop must not
- * cause it.
+ * The hooks are disabled one second after the last such event. Patching the
+ * kernel's code disturbs all CPUs, and so opening and closing events in a loop
+ * must not patch the code each time.
  *
  * Context: process context, may sleep.
  */

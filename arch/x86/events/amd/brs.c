@@ -15,7 +15,7 @@
  *       \____________ BRS ___________/
  *
  * The buffer is filled once. Branches of all kinds and of all privilege levels
- * are recorded. The counter goes on counting.
+ * are recorded. The counter continues to count.
  *
  *  DBG_EXTN_CFG, MSR C000_010F:
  *
@@ -25,9 +25,9 @@
  *     +--------+------+--------+--------+----------+----+-----+---+-----+
  *       PMC    counter whose overflow starts the recording
  *       MSROFF entry that will be written next
- *       VB     the buffer has valid branches
- *       E      BRSMEN: armed. Clearing BRSMEN lets go of an interrupt that is
- *              being held
+ *       VB     the buffer contains valid branches
+ *       E      BRSMEN: armed. Clearing BRSMEN releases an interrupt that BRS
+ *              is holding
  *
  *  SAMP_BR_FROM, MSR C001_0300 + 2 * i, SAMP_BR_TO, MSR C001_0301 + 2 * i:
  *  source and target of the i-th branch, oldest first.
@@ -41,17 +41,18 @@
  *   does not overflow while BRS is off. Both are off during every NMI, and while
  *   the CPU is idle.
  *
- * - A stack is delivered if the buffer is full, the task is the task that was
+ * - A stack is delivered if the buffer is full, the current task was also
  *   running when BRS was armed, and no branch belongs to the entry or the exit of
  *   an NMI. Otherwise the capture is given up: the sample stays due, and the
  *   counter is set to overflow again soon.
  *
- * - A counter that has overflowed without an interrupt being taken, for whatever
- *   reason, is found and set again the next time that the PMU is enabled. That is
- *   when the next task is switched in, or when a timer has found the counter.
+ * - The next time that the PMU is enabled, the driver finds and sets again a
+ *   counter that has overflowed without an interrupt, for whatever reason. The
+ *   PMU is enabled when the next task is switched in, and when a timer has found
+ *   such a counter.
  *
- * - Captures that are given up time and again, with no other counter to blame,
- *   mean that the hardware is not as described here. The driver says so once,
+ * - If captures are given up time and again and no other counter is the cause,
+ *   the hardware does not work as described here. The driver reports this once,
  *   and then delivers the part of the buffer that was written.
  */
 #define pr_fmt(fmt) "amd_brs: " fmt
@@ -82,12 +83,12 @@
 
 #define BRS_DEPTH		16
 
-/* The counter that BRS events are tied to */
+/* The number of the counter that BRS events must use */
 #define BRS_PMC			0
 #define BRS_PMC_CTL		(MSR_F15H_PERF_CTL + 2 * BRS_PMC)
 
 #define BRS_CFG_BRSMEN		BIT_ULL(2)
-#define BRS_CFG_MB1		GENMASK_ULL(4, 3)	/* must be 11b */
+#define BRS_CFG_MB1		GENMASK_ULL(4, 3)	/* BRS requires the value 11b */
 #define BRS_CFG_PMC		GENMASK_ULL(26, 24)
 
 #define BRS_CFG_OFF		BRS_CFG_MB1
@@ -103,19 +104,19 @@
 /* Event select of retired taken branches, which is what BRS records */
 #define BRS_EVENT_TAKEN		0xc4
 
-/* Flag in the filter of an event, beside X86_BR_*: save the privilege level, too */
+/* Flag in the branch filter of an event, beside X86_BR_*: also save the privilege level */
 #define BRS_SEL_PRIV_SAVE	BIT_ULL(32)
 
 /*
  * The least number of events from the end of an NMI to an overflow, for events
- * that count in the kernel, so that the capture does not begin in the kernel's
- * way out of the NMI. A longer way out costs another capture, not a wrong stack:
- * see brs_of_nmi().
+ * that count in the kernel, so that the capture does not begin before the kernel
+ * has returned from the NMI. If the return takes more branches, another capture is
+ * needed, but no stack is wrong: see brs_of_nmi().
  */
 #define BRS_NMI_BRANCHES	64
 #define BRS_NMI_EVENTS		1024
 
-/* Captures given up in a row, with no other counter to blame, before fallback */
+/* Captures given up in a row, not because of another counter, before fallback */
 #define BRS_FALLBACK		64
 
 /* How often to look for an overflow whose interrupt has been lost */
@@ -125,7 +126,7 @@
  * enum brs_state - state that BRS and its counter are meant to be in on one CPU
  * @BRS_OFF:		both are off
  * @BRS_STOPPING:	both are about to be turned off, or are off
- * @BRS_ON:		both are on, but for an NMI or an idle CPU
+ * @BRS_ON:		both are on, except in an NMI or while the CPU is idle
  */
 enum brs_state {
 	BRS_OFF,
@@ -140,10 +141,10 @@ enum brs_state {
  * @timer:	see brs_check()
  * @ctl:	value of the counter's control register that starts the counter
  * @task:	the task that was running when BRS was armed
- * @user_ip:	where the last NMI has returned to in user mode, 0 if that NMI
- *		hit the kernel
- * @failed:	captures given up in a row, with no other counter to blame
- * @cfg:	DBG_EXTN_CFG at the last NMI, kept while @failed is not zero
+ * @user_ip:	address to which the last NMI returned in user mode, 0 if that
+ *		NMI hit the kernel
+ * @failed:	captures given up in a row, not because of another counter
+ * @cfg:	DBG_EXTN_CFG at the last NMI, saved while @failed is not zero
  * @stacks:	statistics: stacks delivered
  * @given_up:	statistics: captures given up
  * @partial:	statistics: stacks delivered that were not full
@@ -174,7 +175,7 @@ DEFINE_STATIC_CALL_NULL(x86_pmu_nmi_exit, void (void));
 static struct event_constraint brs_constraint __ro_after_init =
 	EVENT_CONSTRAINT(0, BIT(BRS_PMC), 0);
 
-/* Counters of an event with large increments, which takes two counters */
+/* Constraint of an event with large increments, which uses a pair of counters */
 static struct event_constraint brs_pair_constraint __ro_after_init =
 	__EVENT_CONSTRAINT(0, BIT(BRS_PMC), 0, 1, 0, PERF_X86_EVENT_PAIR);
 
@@ -200,8 +201,8 @@ static __always_inline void brs_wrmsr_noinstr(u32 msr, u64 val)
 }
 
 /*
- * Stop the counter first, then BRS. An interrupt that is being held comes now,
- * later or never, depending on the processor; each of these does no harm.
+ * Stop the counter first, then BRS. An interrupt that BRS is holding comes now,
+ * later or never, depending on the processor; none of these does any harm.
  */
 static __always_inline void brs_stop(struct brs_cpu *brs)
 {
@@ -211,7 +212,7 @@ static __always_inline void brs_stop(struct brs_cpu *brs)
 	brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
 }
 
-/* Clear the last entry, which marks the buffer as not full; in fallback, all entries */
+/* Clear the last buffer entry, so that the buffer is not full; in fallback, all entries */
 static __always_inline void brs_arm(struct brs_cpu *brs)
 {
 	int i = brs->failed < BRS_FALLBACK ? BRS_DEPTH - 1 : 0;
@@ -223,8 +224,8 @@ static __always_inline void brs_arm(struct brs_cpu *brs)
 }
 
 /*
- * Start BRS first, then the counter. An NMI in between may have stopped the
- * event for good, by throttling: then undo what was done.
+ * Start BRS first, then the counter. An NMI between the two can have stopped the
+ * event for good, by throttling: then stop the counter and BRS again.
  */
 static __always_inline void brs_start(struct brs_cpu *brs)
 {
@@ -235,7 +236,7 @@ static __always_inline void brs_start(struct brs_cpu *brs)
 		brs_stop(brs);
 }
 
-/* Called at the beginning of every NMI, before anything that may be traced */
+/* Stop BRS at the beginning of every NMI, before any code that may be traced */
 static noinstr void amd_brs_nmi_enter(void)
 {
 	struct brs_cpu *brs = raw_cpu_ptr(&brs_cpu);
@@ -244,7 +245,7 @@ static noinstr void amd_brs_nmi_enter(void)
 		brs_stop(brs);
 }
 
-/* Called at the end of every NMI, after anything that may be traced */
+/* Start BRS again at the end of every NMI, after all code that may be traced */
 static noinstr void amd_brs_nmi_exit(void)
 {
 	struct brs_cpu *brs = raw_cpu_ptr(&brs_cpu);
@@ -254,10 +255,10 @@ static noinstr void amd_brs_nmi_exit(void)
 }
 
 /*
- * Called when the CPU is about to go idle, with interrupts disabled, and when the
- * CPU goes on. BRS has to be off meanwhile, because a CPU that has stopped takes
- * no branches and would hold an interrupt for as long. The counter is stopped as
- * well: it could overflow in the interrupt that ends the idle state.
+ * Stop BRS when the CPU is about to go idle, with interrupts disabled, and start
+ * BRS when the CPU leaves idle. A stopped CPU takes no branches, so BRS would hold
+ * an interrupt for the whole idle time. The counter is stopped as well, because it
+ * could overflow in the interrupt that ends the idle state.
  */
 static noinstr void amd_brs_idle(bool enter)
 {
@@ -265,7 +266,7 @@ static noinstr void amd_brs_idle(bool enter)
 	unsigned long flags;
 
 	if (enter) {
-		/* Set @idle first: later NMIs must not start what is stopped here */
+		/* Set @idle first: a later NMI must not start BRS and the counter again */
 		brs->idle = true;
 		barrier();
 		if (brs->state == BRS_ON)
@@ -283,7 +284,7 @@ static noinstr void amd_brs_idle(bool enter)
 	native_local_irq_restore(flags);
 }
 
-/* The BRS event that runs on this CPU, NULL if there is none */
+/* Return the BRS event that runs on this CPU, NULL if there is none */
 static struct perf_event *brs_event(struct cpu_hw_events *cpuc)
 {
 	struct perf_event *event = cpuc->events[BRS_PMC];
@@ -310,7 +311,7 @@ static bool brs_counts_kernel(struct perf_event *event)
 	return event->hw.config & ARCH_PERFMON_EVENTSEL_OS;
 }
 
-/* Returns the least number of events from the end of an NMI to the next overflow */
+/* Return the least number of events from the end of an NMI to the next overflow */
 static s64 brs_nmi_distance(struct perf_event *event)
 {
 	if (!brs_counts_kernel(event))
@@ -320,9 +321,10 @@ static s64 brs_nmi_distance(struct perf_event *event)
 }
 
 /*
- * Set the counter to overflow 16 events before the end of the period, which is
- * when the interrupt comes, but not before @min events from here. A sample that
- * is due for a capture given up comes after @min events.
+ * Set the counter to overflow 16 events before the end of the period, because the
+ * interrupt comes 16 branches after the overflow, but not before @min events from
+ * now. A sample that is due because its capture was given up comes after @min
+ * events.
  */
 static void brs_set_counter(struct perf_event *event, s64 min)
 {
@@ -339,7 +341,7 @@ static void brs_set_counter(struct perf_event *event, s64 min)
 	perf_event_update_userpage(event);
 }
 
-/* Start a period: period_left is 0 for a new period, less if a sample is due */
+/* Start a period: period_left is 0 for a new period, negative if a sample is due */
 static int brs_set_period(struct perf_event *event)
 {
 	struct hw_perf_event *hwc = &event->hw;
@@ -356,15 +358,15 @@ static int brs_set_period(struct perf_event *event)
 	return 0;
 }
 
-/* Has the counter of @event, last read as @val, overflowed? */
+/* Has a counter overflowed whose value was last read as @val? */
 static bool brs_overflowed(u64 val)
 {
 	return !(val & BIT_ULL(x86_pmu.cntval_bits - 1));
 }
 
 /*
- * The sample at the end of a period could not be taken: it stays due. Captures
- * that fail in a row are taken again at growing distances.
+ * Give up a capture, so that its sample at the end of a period stays due. If
+ * several captures fail in a row, the distance to the next capture grows.
  */
 static void brs_give_up(struct brs_cpu *brs, struct perf_event *event)
 {
@@ -385,11 +387,11 @@ static bool brs_in_nmi_entry(u64 ip)
 }
 
 /*
- * Does @br belong to the way into or out of an NMI? Every way in starts in
- * asm_exc_nmi(), and every way out of an NMI that has hit the kernel ends there.
- * The way out to user mode is shared with other interrupts, so look for where
- * the last NMI has returned to. Another interrupt may return to the same place:
- * the stack is then given up for nothing.
+ * Does @br belong to the entry to or the exit from an NMI? Every entry starts in
+ * asm_exc_nmi(), and an NMI that has hit the kernel also exits there. The exit to
+ * user mode is shared with other interrupts: it is recognized by the address to
+ * which the last NMI returned. If another interrupt returns to the same address,
+ * a good stack is given up.
  */
 static bool brs_of_nmi(const struct brs_cpu *brs,
 		       const struct perf_branch_entry *br)
@@ -399,8 +401,8 @@ static bool brs_of_nmi(const struct brs_cpu *brs,
 }
 
 /*
- * Read the buffer into @br, newest branch first, as far as hardware has written
- * it.
+ * Read the branches that hardware has written to the buffer into @br, newest
+ * first.
  * Return: the number of branches, 0 if a branch belongs to an NMI. In fallback
  * the branches before those of the NMI are returned.
  */
@@ -411,7 +413,10 @@ static unsigned int brs_read(const struct brs_cpu *brs,
 	unsigned int nr = 0;
 	int i;
 
-	/* brs_arm() has cleared only the last entry: other entries may be old */
+	/*
+	 * brs_arm() has cleared only the last entry: other entries can be from
+	 * earlier captures
+	 */
 	if (!full && brs->failed < BRS_FALLBACK)
 		return 0;
 
@@ -432,7 +437,7 @@ static unsigned int brs_read(const struct brs_cpu *brs,
 
 		if (full && brs->failed < BRS_FALLBACK)
 			return 0;
-		/* Branches that were recorded after this branch belong to the NMI, too */
+		/* Branches recorded after this branch also belong to the NMI */
 		nr = 0;
 	}
 
@@ -440,9 +445,9 @@ static unsigned int brs_read(const struct brs_cpu *brs,
 }
 
 /*
- * Does the privilege filter @sel let @br pass? The target decides, as
- * perf_event_open(2) has it. Without the kernel no kernel address is let out at
- * all.
+ * Does the privilege filter @sel let @br pass? The privilege level of the target
+ * decides, as in perf_event_open(2). If the filter excludes the kernel, branches
+ * from a kernel address are dropped, too.
  */
 static bool brs_privilege_ok(const struct perf_branch_entry *br, u64 sel)
 {
@@ -454,8 +459,8 @@ static bool brs_privilege_ok(const struct perf_branch_entry *br, u64 sel)
 }
 
 /*
- * Keep only those of the @nr entries at @br that @sel asks for.
- * Return: how many are left.
+ * Keep only the branches at @br that the filter @sel asks for.
+ * Return: how many of the @nr branches are left.
  */
 static unsigned int brs_filter(struct perf_branch_entry *br, unsigned int nr,
 			       u64 sel)
@@ -464,7 +469,10 @@ static unsigned int brs_filter(struct perf_branch_entry *br, unsigned int nr,
 	unsigned int i, out = 0;
 	int type, offset;
 
-	/* No filter, the usual case of an event for user and kernel: keep all */
+	/*
+	 * Without a filter, the usual case of an event for user and kernel,
+	 * keep all branches
+	 */
 	if (all && (sel & X86_BR_PLM) == X86_BR_PLM &&
 	    !(sel & (X86_BR_TYPE_SAVE | BRS_SEL_PRIV_SAVE)))
 		return nr;
@@ -473,10 +481,16 @@ static unsigned int brs_filter(struct perf_branch_entry *br, unsigned int nr,
 		if (!brs_privilege_ok(&br[i], sel))
 			continue;
 
-		/* Decode a branch only if the filter needs its type: that is expensive */
+		/*
+		 * Decoding is expensive: decode a branch only if the filter
+		 * needs its type
+		 */
 		if (!all || (sel & X86_BR_TYPE_SAVE)) {
 			type = branch_type_fused(br[i].from, br[i].to, 0, &offset);
-			/* Only a conditional jump is fused with what is before it */
+			/*
+			 * Only a conditional jump is fused with the instruction
+			 * before the jump
+			 */
 			if (offset && !(type & X86_BR_JCC)) {
 				type = branch_type(br[i].from, br[i].to, 0);
 				offset = 0;
@@ -500,8 +514,8 @@ static unsigned int brs_filter(struct perf_branch_entry *br, unsigned int nr,
 }
 
 /*
- * Are the registers at @user those that user space had when it entered the
- * kernel? @regs are those of an interrupt in kernel mode. The answer is no while
+ * Does @user contain the registers that user space had when it entered the kernel?
+ * @regs are the registers of an interrupt in kernel mode. The answer is no while
  * the entry code is saving or restoring the registers.
  */
 static bool brs_user_regs_saved(const struct pt_regs *regs,
@@ -509,11 +523,11 @@ static bool brs_user_regs_saved(const struct pt_regs *regs,
 {
 	unsigned long cea = (unsigned long)get_cpu_entry_area(smp_processor_id());
 
-	/* The entry code still runs on the user's stack, or returns to it */
+	/* The entry code still runs on the user's stack, or is about to return to it */
 	if (!kernel_ip(regs->sp))
 		return false;
 
-	/* On the entry stack, registers are not yet saved or already restored */
+	/* On the entry stack, the user's registers are not yet saved or already restored */
 	if (regs->sp >= cea && regs->sp < cea + CPU_ENTRY_AREA_SIZE)
 		return false;
 
@@ -523,12 +537,12 @@ static bool brs_user_regs_saved(const struct pt_regs *regs,
 }
 
 /*
- * The interrupt comes 16 branches after the overflow, when the program has often
- * entered the kernel, which is where @regs point to then. An event that is
- * limited to user space may not tell any of that.
+ * The interrupt comes 16 branches after the overflow. By then, the program has
+ * often entered the kernel, and @regs contain kernel addresses, which an event
+ * that is limited to user space must not reveal.
  *
  * Return: the registers that user space had when it entered the kernel, NULL if
- * they are not to be had or if there is no user space.
+ * they are not available or if there is no user space.
  */
 static struct pt_regs *brs_user_regs(struct pt_regs *regs)
 {
@@ -544,7 +558,7 @@ static struct pt_regs *brs_user_regs(struct pt_regs *regs)
 	return user;
 }
 
-/* How many of the @nr branches at @br has @event counted? */
+/* Return how many of the @nr branches at @br the counter of @event has counted */
 static unsigned int brs_counted(struct perf_event *event,
 				const struct perf_branch_entry *br,
 				unsigned int nr)
@@ -558,8 +572,8 @@ static unsigned int brs_counted(struct perf_event *event,
 }
 
 /*
- * The counter of @event has overflowed and is at @val. If there is a stack to
- * deliver, deliver it as a sample, and start the next period.
+ * Deliver the branch stack of @event as a sample and start the next period, if
+ * there is a stack. The counter of @event has overflowed, and its value is @val.
  * Return: false if the capture has to be given up.
  */
 static bool brs_sample(struct brs_cpu *brs, struct perf_event *event,
@@ -586,9 +600,9 @@ static bool brs_sample(struct brs_cpu *brs, struct perf_event *event,
 		return false;
 
 	/*
-	 * What the counter has counted since the last branch that was recorded is
-	 * the way into the NMI: take it off the count again. If that is a lot, the
-	 * interrupt was late and the program went on.
+	 * Events counted since the last recorded branch were counted on the way into
+	 * the NMI: subtract them from the count. If they are many, the interrupt came
+	 * late and the program ran on.
 	 */
 	if (nr == BRS_DEPTH && brs_counts_kernel(event) && brs_counts_branches(event)) {
 		over = val - brs_counted(event, br, nr);
@@ -607,7 +621,7 @@ static bool brs_sample(struct brs_cpu *brs, struct perf_event *event,
 	cpuc->lbr_stack.nr = brs_filter(br, nr, hwc->branch_reg.config);
 	cpuc->lbr_stack.hw_idx = -1ULL;
 
-	/* Drop the samples that are overdue: they cannot be taken any more */
+	/* Drop the samples that are overdue: it is too late to take them */
 	left = local64_read(&hwc->period_left) + hwc->sample_period;
 	local64_set(&hwc->period_left, left > 0 ? left : hwc->sample_period);
 	hwc->last_period = hwc->sample_period;
@@ -621,7 +635,7 @@ static bool brs_sample(struct brs_cpu *brs, struct perf_event *event,
 	return true;
 }
 
-/* A capture was given up although no other counter has interrupted */
+/* Count a capture that was given up although no other counter has interrupted */
 static void brs_count_failure(struct brs_cpu *brs)
 {
 	if (brs->state == BRS_ON && ++brs->failed == BRS_FALLBACK)
@@ -633,7 +647,7 @@ static void brs_count_failure(struct brs_cpu *brs)
  * amd_brs_handle_irq - handle the PMU interrupt while a BRS event is active
  * @regs: registers at the time of the interrupt
  *
- * Handles all counters. The counter of the BRS event is stopped, as is BRS, from
+ * Handles all counters. BRS and the counter of the BRS event are stopped from
  * amd_brs_nmi_enter() to amd_brs_nmi_exit().
  *
  * Context: NMI.
@@ -654,11 +668,14 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 	overflowed = brs_overflowed(val);
 
 	if (!overflowed) {
-		/* Another counter caused this NMI: do not overflow on the way out of it */
+		/*
+		 * Another counter caused this NMI: prevent an overflow while
+		 * the NMI returns
+		 */
 		if (-sign_extend64(val, x86_pmu.cntval_bits - 1) < min)
 			brs_set_counter(event, min);
 	} else if (left > BRS_DEPTH) {
-		/* The period is longer than what the counter can hold */
+		/* The counter is too narrow for the whole period, which continues */
 		brs_set_counter(event, min);
 	} else {
 		sampled = brs_sample(brs, event, regs, val);
@@ -684,7 +701,10 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 		handled++;
 	}
 
-	/* Only an event that counts in the kernel can start a capture there */
+	/*
+	 * Only an event that counts in the kernel can start a capture on the
+	 * way out of the NMI
+	 */
 	brs->user_ip = user_mode(regs) && (brs->ctl & ARCH_PERFMON_EVENTSEL_OS) ?
 		       regs->ip : 0;
 	return handled;
@@ -698,13 +718,14 @@ static bool brs_overflow_pending(struct perf_event *event)
 
 /*
  * Look for an overflow whose interrupt has been lost: without an interrupt the
- * counter would go on for years. Restarting the PMU takes the sample again, see
- * __amd_brs_enable(). If the interrupt is only held at the moment, that costs a
- * capture, and not the sample.
+ * counter would count on for years. Restarting the PMU takes the sample again, see
+ * __amd_brs_enable(). If the interrupt is not lost but held by BRS, the restart
+ * costs a capture, but not the sample.
  *
  * The timer runs on the CPU that it was started on, with interrupts disabled, and
- * only while a BRS event is on that CPU and the CPU is not idle. NMIs do not touch
- * the timer. An NMI that stops the event, by throttling, lets it run out.
+ * only while a BRS event is on that CPU and the CPU is not idle. NMIs do not
+ * change the timer: after an NMI has throttled the event, the timer expires once
+ * more and is not restarted.
  */
 static enum hrtimer_restart brs_check(struct hrtimer *timer)
 {
@@ -723,9 +744,10 @@ static enum hrtimer_restart brs_check(struct hrtimer *timer)
 }
 
 /**
- * __amd_brs_active - is there a BRS event running on this CPU?
+ * __amd_brs_active - check whether a BRS event is running on this CPU
  *
  * Context: any, with preemption disabled.
+ * Return: true if a BRS event is running.
  */
 bool __amd_brs_active(void)
 {
@@ -736,7 +758,7 @@ bool __amd_brs_active(void)
  * __amd_brs_enable - turn on BRS for an event whose counter is about to start
  * @event: a BRS event, assigned to its counter
  *
- * Does nothing while the PMU is disabled as a whole.
+ * Does nothing while perf has disabled the whole PMU.
  *
  * Context: interrupts disabled.
  * Return: false if the counter must not be started now.
@@ -749,17 +771,26 @@ bool __amd_brs_enable(struct perf_event *event)
 	if (!cpuc->enabled)
 		return true;
 
-	/* The interrupt was lost, dropped or is late, or the machine was suspended */
+	/*
+	 * The overflow's interrupt was lost, dropped or is late, or the machine
+	 * was suspended
+	 */
 	if (brs_overflowed(x86_perf_event_update(event))) {
 		amd_pmu_expect_nmi();
 		brs_give_up(brs, event);
 	}
 
 	if (is_idle_task(current)) {
-		/* Nothing overflows on an idle CPU: do not wake it */
+		/*
+		 * Do not wake an idle CPU: the counter does not run there, and
+		 * cannot overflow
+		 */
 		hrtimer_try_to_cancel(&brs->timer);
 	} else {
-		/* @idle is still set if the hooks were turned off while the CPU was idle */
+		/*
+		 * @idle is still set if the idle hooks were disabled while the
+		 * CPU was idle
+		 */
 		brs->idle = false;
 		if (!hrtimer_active(&brs->timer))
 			hrtimer_start(&brs->timer, BRS_CHECK_INTERVAL,
@@ -770,20 +801,23 @@ bool __amd_brs_enable(struct perf_event *event)
 		   ~cpuc->perf_ctr_virt_mask;
 	brs->user_ip = 0;
 
-	/* Start the upper counter of a pair here: brs_start() starts the lower one */
+	/*
+	 * Start the upper counter of a pair here: brs_start() starts only the
+	 * lower counter
+	 */
 	if (is_counter_pair(&event->hw))
 		brs_wrmsr(x86_pmu_config_addr(BRS_PMC + 1),
 			  x86_pmu.perf_ctr_pair_en);
 
 	/*
-	 * From here on NMIs stop BRS and the counter, and start them again. An NMI
-	 * that comes before brs_arm() starts them a little early.
+	 * From here on, every NMI stops BRS and the counter, and starts them again. An
+	 * NMI that comes before brs_arm() starts them a little early.
 	 */
 	barrier();
 	brs->state = BRS_ON;
 	barrier();
 
-	/* Throttling may have stopped the event in an NMI before brs_arm() */
+	/* Throttling can have stopped the event in an NMI before brs_arm() */
 	if (!brs_event(cpuc)) {
 		brs->state = BRS_OFF;
 		return false;
@@ -799,7 +833,7 @@ bool __amd_brs_enable(struct perf_event *event)
 /**
  * __amd_brs_disarm - announce that the counter is about to be stopped
  *
- * NMIs do not start the counter any more, but still stop it.
+ * From now on, NMIs do not start the counter any more, but still stop it.
  *
  * Context: interrupts disabled, or NMI.
  */
@@ -815,8 +849,8 @@ void __amd_brs_disarm(void)
 /**
  * __amd_brs_disable - turn off BRS
  *
- * Goes after amd_brs_disarm() and stopping the counter. An interrupt that is
- * being held may come at once, and does no harm.
+ * Call this function after amd_brs_disarm() and after stopping the counter. An
+ * interrupt that BRS is holding can come at once, and does no harm.
  *
  * Context: interrupts disabled, or NMI.
  */
@@ -835,7 +869,7 @@ void __amd_brs_disable(void)
 /**
  * amd_brs_reset - put BRS of this CPU into its initial state
  *
- * For a CPU that comes up, with whatever its MSRs hold.
+ * For a CPU that comes online, whatever values its MSRs hold.
  */
 void amd_brs_reset(void)
 {
@@ -848,11 +882,11 @@ void amd_brs_reset(void)
 }
 
 /**
- * amd_brs_add - a BRS event is put on this CPU
+ * amd_brs_add - prepare this CPU for a BRS event
  * @event: the event
  *
- * Asks for a call at each context switch. For this the PMU is disabled and
- * enabled, which ends a capture, and so no capture spans two tasks.
+ * Requests a callback at each context switch. For the callback, perf disables and
+ * enables the PMU. This ends a capture, so that no capture spans two tasks.
  */
 void amd_brs_add(struct perf_event *event)
 {
@@ -860,10 +894,11 @@ void amd_brs_add(struct perf_event *event)
 }
 
 /**
- * amd_brs_del - the opposite of amd_brs_add()
+ * amd_brs_del - undo amd_brs_add() when a BRS event is removed from this CPU
  * @event: the event
  *
- * When a CPU goes offline, its events are taken off, and with them the timer.
+ * Also cancels the timer: when a CPU goes offline, its events are removed, and so
+ * no timer is left on that CPU.
  */
 void amd_brs_del(struct perf_event *event)
 {
@@ -872,10 +907,10 @@ void amd_brs_del(struct perf_event *event)
 }
 
 /**
- * amd_brs_constraint - which counters a BRS event may use
+ * amd_brs_constraint - get the only counter, or pair of counters, for a BRS event
  * @event: the event
  *
- * There is one, so that two BRS events take turns.
+ * Because all BRS events need the same counter, they take turns.
  */
 struct event_constraint *amd_brs_constraint(struct perf_event *event)
 {
@@ -883,7 +918,7 @@ struct event_constraint *amd_brs_constraint(struct perf_event *event)
 					     &brs_constraint;
 }
 
-/* PERF_SAMPLE_BRANCH_* flags that BRS supports, and their X86_BR_* flags */
+/* PERF_SAMPLE_BRANCH_* flags that BRS supports, with the matching X86_BR_* flags */
 static const struct {
 	u64	sample_type;
 	u64	sel;
@@ -907,7 +942,7 @@ static const struct {
 };
 
 /*
- * Translate PERF_SAMPLE_BRANCH_* into what brs_filter() takes.
+ * Translate PERF_SAMPLE_BRANCH_* flags into a filter for brs_filter().
  * Return: 0 or a negative error.
  */
 static int brs_parse_sample_type(u64 sample_type, u64 *sel)
@@ -935,7 +970,7 @@ static int brs_parse_sample_type(u64 sample_type, u64 *sel)
 	return 0;
 }
 
-/* Can @event have a sample every @period? */
+/* Check that @event can have a sample every @period events */
 static int brs_check_period(struct perf_event *event, u64 period)
 {
 	if (!has_branch_stack(event))
@@ -969,8 +1004,9 @@ static void brs_event_destroy(struct perf_event *event)
  * amd_brs_hw_config - check and set up an event with a branch stack
  * @event: the event, already set up otherwise
  *
- * Return: 0; -EINVAL: not a fixed period above the depth of the buffer;
- *	   -EOPNOTSUPP: branch types or data that BRS cannot tell.
+ * Return: 0 on success;
+ *	 -EINVAL if the period is not fixed, or not above the depth of the buffer;
+ *	 -EOPNOTSUPP if BRS cannot provide the branch types or data asked for.
  */
 int amd_brs_hw_config(struct perf_event *event)
 {
@@ -1017,7 +1053,7 @@ static bool brs_has(const struct cpuinfo_x86 *c)
 	return c->x86 == 0x19 && cpu_has(c, X86_FEATURE_BRS);
 }
 
-/* The driver knows a full buffer by the last entry, see brs_arm() */
+/* Check that the last buffer entry can be cleared: brs_arm() relies on that */
 static bool __init brs_can_empty(void)
 {
 	u32 msr = BRS_TO(BRS_DEPTH - 1);
@@ -1031,7 +1067,7 @@ static bool __init brs_can_empty(void)
 }
 
 /**
- * amd_brs_init - look for BRS and get ready for it
+ * amd_brs_init - detect BRS and set up the driver
  *
  * Return: 0 if the processor has BRS, -EOPNOTSUPP if it does not.
  */
@@ -1080,7 +1116,7 @@ static int brs_statistics_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(brs_statistics);
 
-/* The PMU comes up before debugfs does */
+/* A late initcall, because debugfs is not ready when the PMU is initialized */
 static int __init brs_debugfs_init(void)
 {
 	if (static_key_enabled(&amd_brs_key))

@@ -6,7 +6,7 @@ struct event_constraint;
 struct perf_event;
 struct pt_regs;
 
-/* Of the PMU driver, core.c */
+/* Defined in core.c, the PMU driver */
 void amd_pmu_expect_nmi(void);
 
 #ifdef CONFIG_PERF_EVENTS_AMD_BRS
@@ -15,7 +15,7 @@ void amd_pmu_expect_nmi(void);
 
 extern const struct attribute_group amd_brs_events_group;
 
-/* The machine has BRS: on others nothing of it runs */
+/* Set on a machine with BRS: on other machines no code of the BRS driver runs */
 DECLARE_STATIC_KEY_FALSE(amd_brs_key);
 
 int amd_brs_init(void);
@@ -30,7 +30,7 @@ void __amd_brs_disable(void);
 bool __amd_brs_active(void);
 int amd_brs_handle_irq(struct pt_regs *regs);
 
-/* Also called for PMUs without BRS */
+/* amd_brs_enable() and the functions below are also called for PMUs without BRS */
 static inline bool amd_brs_enable(struct perf_event *event)
 {
 	return !static_branch_unlikely(&amd_brs_key) || __amd_brs_enable(event);

@@ -2,19 +2,19 @@
 /*
  * Ask the processor how Branch Sampling (BRS) behaves
  *
- * The manual leaves open some of what BRS does, see
+ * The manual leaves some behaviour of BRS open, see
  * Documentation/admin-guide/perf/amd-brs.rst. Reading
- * /sys/kernel/debug/amd_brs_probe makes the processor answer, with one line for
- * each question that a program in user mode cannot ask. The program brs_silicon
- * of the selftests asks the others.
+ * /sys/kernel/debug/amd_brs_probe runs experiments that answer these questions,
+ * and shows a line for each question that a program in user mode cannot ask. The
+ * selftest brs_silicon asks the other questions.
  *
- * Two pinned events reserve counter 0, with it BRS, and another counter on one
- * CPU. Both are then stopped through the PMU driver, the PMU of the CPU is
- * disabled, and the registers of the two counters and of BRS are used directly,
- * with interrupts disabled, for some milliseconds. NMIs of other sources are
- * survived: a question is asked up to PROBE_TRIES times until the answer comes.
+ * Two pinned events on one CPU reserve counter 0, which BRS uses, and another
+ * counter. Both events are then stopped through the PMU driver, the PMU of the
+ * CPU is disabled, and the registers of the two counters and of BRS are used
+ * directly, with interrupts disabled, for some milliseconds. NMIs of other sources
+ * do no harm: a question is asked up to PROBE_TRIES times until the answer comes.
  *
- * Of the BRS driver, this needs only the event that reserves counter 0.
+ * Only the event that reserves counter 0 depends on the BRS driver.
  */
 #define pr_fmt(fmt) "amd_brs_probe: " fmt
 
@@ -35,13 +35,13 @@
 #define PROBE_CFG_VB		BIT_ULL(5)
 #define PROBE_CFG_MSROFF	GENMASK_ULL(19, 16)
 #define PROBE_CFG_OFF		GENMASK_ULL(4, 3)
-/* The counter that starts a recording is counter 0 */
+/* Armed, with counter 0 as the counter whose overflow starts the recording */
 #define PROBE_CFG_ARMED		(PROBE_CFG_OFF | PROBE_CFG_BRSMEN)
 
 #define PROBE_FROM(i)		(MSR_AMD_SAMP_BR_FROM + 2 * (i))
 #define PROBE_TO(i)		(PROBE_FROM(i) + 1)
 
-/* Retired taken branches in the kernel */
+/* Event select of retired taken branches in the kernel */
 #define PROBE_CTL		(0xc4 | ARCH_PERFMON_EVENTSEL_OS | ARCH_PERFMON_EVENTSEL_INT)
 #define PROBE_CTL_ON		(PROBE_CTL | ARCH_PERFMON_EVENTSEL_ENABLE)
 #define PROBE_CTR_MASK		GENMASK_ULL(47, 0)
@@ -49,36 +49,36 @@
 /* Number of jumps in probe_row() before and after the register write */
 #define PROBE_BEFORE		16
 #define PROBE_AFTER		240
-#define PROBE_JUMP		2	/* bytes */
+#define PROBE_JUMP		2	/* size in bytes of a jump instruction */
 
-/* After an overflow this many jumps into the row, BRS records after the register write */
+/* Jumps of the row before an overflow, so that BRS records after the register write */
 #define PROBE_LATE		40
-/* An overflow this many jumps into the row has the register write amid the recording */
+/* Jumps of the row before an overflow, so that the register write is amid the recording */
 #define PROBE_EARLY		4
 
 #define PROBE_TRIES		4
-/* How long to wait for an interrupt, in rounds of a loop */
+/* Loop rounds for which to wait for an interrupt */
 #define PROBE_WAIT		20000
-/* The most branches from the handler of an NMI to the end of the NMI */
+/* The greatest number of branches from an NMI handler to the end of the NMI */
 #define PROBE_EXIT		3000
 
 /**
- * struct probe - the questions being asked, on one CPU
- * @cpu:	the CPU that is asked
- * @error:	why no question could be asked, 0 if all were
+ * struct probe - state of the experiments on one CPU
+ * @cpu:	the CPU that is examined
+ * @error:	why no question could be asked, 0 if all were asked
  * @event:	reserves counter 0 and BRS
  * @other:	reserves another counter
- * @m:		where the answers go
- * @first:	the first jump in the row
- * @second:	the first jump after the register write in the row
- * @active:	probe_nmi() takes the NMIs of @cpu
+ * @m:		file to which the answers are written
+ * @first:	address of the first jump in the row
+ * @second:	address of the first jump after the register write in the row
+ * @active:	probe_nmi() handles the NMIs of @cpu
  * @nmis:	number of NMIs since probe_begin()
- * @then:	called by the next NMI, after the registers have been read
+ * @then:	called in the next NMI, after the registers have been read
  * @distance:	branches from the call of @then to the overflow
  * @ip:		instruction that the last NMI has interrupted
  * @resumed:	instruction that the NMI which called @then has interrupted
  * @cfg:	DBG_EXTN_CFG at the last NMI
- * @from:	sources of the branches at the last NMI, 0 for none
+ * @from:	sources of the branches at the last NMI, 0 for an empty entry
  * @to:		targets of the branches at the last NMI
  */
 struct probe {
@@ -122,8 +122,8 @@ static void probe_set_counter(struct perf_event *event, unsigned int distance)
 
 /*
  * Start counter 0, and execute a row of jumps, each to the next instruction.
- * After PROBE_BEFORE of them write @val to the register @msr. There is no other
- * branch between the start of the counter and the end of the row.
+ * After PROBE_BEFORE of the jumps, write @val to the register @msr. There is no
+ * other branch between the start of the counter and the end of the row.
  */
 static noinline __noclone void probe_row(struct probe *p, u32 msr, u32 val)
 {
@@ -161,7 +161,10 @@ static void probe_jumps(struct probe *p)
 	probe_row(p, p->event->hw.config_base, PROBE_CTL_ON);
 }
 
-/* How many jumps of the row come before @address, -1 if @address is not in the row */
+/*
+ * Return the index in the row of the jump at @address, -1 if @address is not in
+ * the row
+ */
 static int probe_jump(struct probe *p, unsigned long address)
 {
 	if (address < p->first || address > p->second + PROBE_JUMP * PROBE_AFTER)
@@ -185,7 +188,10 @@ static int probe_nmi(unsigned int type, struct pt_regs *regs)
 	probe_stop(p);
 	for (i = 0; i < PROBE_DEPTH; i++) {
 		p->to[i] = __rdmsr(PROBE_TO(i));
-		/* probe_begin() has cleared the targets: no target, no branch */
+		/*
+		 * probe_begin() has cleared the targets: an entry without a
+		 * target is empty
+		 */
 		p->from[i] = p->to[i] ? __rdmsr(PROBE_FROM(i)) : 0;
 	}
 	p->ip = regs->ip;
@@ -207,14 +213,14 @@ static void probe_wait(struct probe *p, unsigned int nmis)
 		barrier();
 }
 
-/* Stop the counters and BRS, and wait until NMIs that are on their way have come */
+/* Stop the counters and BRS, and wait until pending NMIs have come */
 static void probe_settle(struct probe *p)
 {
 	probe_stop(p);
 	probe_wait(p, UINT_MAX);
 }
 
-/* Empty the buffer, with counter 0 set to overflow after @distance branches */
+/* Empty the buffer, and set counter 0 to overflow after @distance branches */
 static void probe_begin(struct probe *p, unsigned int distance)
 {
 	int i;
@@ -226,7 +232,7 @@ static void probe_begin(struct probe *p, unsigned int distance)
 	probe_set_counter(p->event, distance);
 }
 
-/* Record, and wait for the interrupt */
+/* Record the branches of the row, and wait for the interrupt */
 static void probe_record(struct probe *p, unsigned int distance, u32 msr, u32 val)
 {
 	probe_begin(p, distance);
@@ -273,7 +279,7 @@ static void probe_writable(struct probe *p)
 		   (set & mask) == mask && !(clear & mask) ? "yes" : "no");
 }
 
-/* Ask what becomes of an interrupt that BRS holds when @val is written to @msr */
+/* Ask what happens to an interrupt held by BRS when @val is written to @msr */
 static void probe_held(struct probe *p, const char *question, u32 msr, u32 val)
 {
 	int try, i, later = -1, entries = 0;
@@ -296,16 +302,16 @@ static void probe_held(struct probe *p, const char *question, u32 msr, u32 val)
 			   later, entries);
 }
 
-/* The address in a value of SAMP_BR_TO, which may lack the upper bits of addresses */
+/* Extend a value of SAMP_BR_TO, which can lack the upper bits of an address */
 static unsigned long probe_target(u64 to)
 {
 	return to & BIT_ULL(47) ? to | GENMASK_ULL(63, 48) : to;
 }
 
 /*
- * Does the buffer begin with branches of the row, and go on with branches of
- * other code? With @into_row: the other way round. @at is the entry that leads
- * from the ones to the others, -1 if that branch has not been recorded.
+ * Does the buffer begin with branches of the row and continue with branches of
+ * other code, or the reverse with @into_row? @at is set to the entry of the branch
+ * that leads from the first code to the second, -1 if it was not recorded.
  */
 static bool probe_crosses(struct probe *p, bool into_row, int *at)
 {
@@ -334,7 +340,7 @@ static void probe_say_crossing(struct probe *p, bool seen, int at, u64 found, u6
 		 found == exact ? "yes, at the exact address\n" : "yes\n");
 }
 
-/* Let the other counter overflow while BRS holds the interrupt of counter 0 */
+/* Let @p->other overflow while BRS holds the interrupt of counter 0 */
 static void probe_nmi_entry(struct probe *p)
 {
 	bool came = false, seen = false;
@@ -363,7 +369,7 @@ static void probe_nmi_entry(struct probe *p)
 	probe_say_crossing(p, seen, at, found, exact);
 }
 
-/* Called in an NMI: arm BRS, to overflow on the way out of the NMI or after it */
+/* In an NMI, arm BRS and let counter 0 overflow as the NMI returns or after it */
 static void probe_arm_in_nmi(struct probe *p)
 {
 	p->resumed = p->ip;
@@ -372,7 +378,7 @@ static void probe_arm_in_nmi(struct probe *p)
 	probe_wrmsr(p->event->hw.config_base, PROBE_CTL_ON);
 }
 
-/* Called in an NMI: overflow in the NMI, and take enough branches there */
+/* In an NMI, let counter 0 overflow, and take enough branches to fill the buffer */
 static void probe_overflow_in_nmi(struct probe *p)
 {
 	probe_set_counter(p->event, PROBE_EARLY);
@@ -400,7 +406,7 @@ static void probe_nmi_return(struct probe *p)
 	u64 found = 0;
 	int at;
 
-	/* The number of branches to the end of an NMI varies: try all distances */
+	/* The number of branches to the end of an NMI varies: try each distance */
 	for (p->distance = 1; p->distance < PROBE_EXIT && !seen;
 	     p->distance += PROBE_DEPTH / 2) {
 		if (probe_in_nmi(p, probe_arm_in_nmi) == 2) {
@@ -519,7 +525,7 @@ static int __init probe_init(void)
 	if (boot_cpu_data.x86 != 0x19 || !boot_cpu_has(X86_FEATURE_BRS))
 		return -ENODEV;
 
-	/* Other handlers of NMIs change the registers: this one has to be the first */
+	/* Other NMI handlers change the registers: probe_nmi() must be the first handler */
 	ret = register_nmi_handler(NMI_LOCAL, probe_nmi, NMI_FLAG_FIRST, "amd_brs_probe");
 	if (ret)
 		return ret;

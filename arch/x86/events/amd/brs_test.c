@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests for AMD Family 19h Branch Sampling, part of brs.c
+ * KUnit tests for AMD Family 19h Branch Sampling, included by brs.c
  *
- * The tests use modelled registers instead of the processor's, so that they run
- * on any processor.
+ * The tests use modelled registers instead of the processor's registers, so that
+ * they run on any processor.
  */
 #include <kunit/test.h>
 #include <linux/slab.h>
@@ -74,13 +74,16 @@ static void model_wrmsr(u32 msr, u64 val)
 	}
 }
 
-/* Record a branch as the hardware does, unless the buffer is full */
+/* Record a branch in the modelled buffer as the hardware does, unless it is full */
 static void model_branch(struct brs_model *m, u64 from, u64 to)
 {
 	if (m->next == BRS_DEPTH)
 		return;
 
-	/* SAMP_BR_TO has only the bits of a virtual address: no sign extension */
+	/*
+	 * SAMP_BR_TO contains only the implemented bits of a virtual address:
+	 * no sign extension
+	 */
 	m->from[m->next] = from;
 	m->to[m->next] = to & GENMASK_ULL(boot_cpu_data.x86_virt_bits - 1, 0);
 	m->next++;
@@ -95,7 +98,7 @@ static void model_chain(struct brs_model *m, u64 base, int n)
 		model_branch(m, base + 0x20 * i, base + 0x20 * i + 0x10);
 }
 
-/* Arm BRS as brs_arm() does: the buffer keeps entries of earlier captures */
+/* Arm the modelled BRS as brs_arm() does: the buffer keeps entries of earlier captures */
 static void model_arm(struct brs_model *m)
 {
 	int i = m->brs.failed < BRS_FALLBACK ? BRS_DEPTH - 1 : 0;
@@ -144,7 +147,7 @@ static int brs_test_init(struct kunit *test)
 	return 0;
 }
 
-/* Tests of reading the buffer */
+/* Tests of reading the branch buffer */
 
 static void b5_stack_is_newest_first(struct kunit *test)
 {
@@ -199,7 +202,7 @@ static void b5_nothing_is_told_of_a_buffer_that_is_not_full(struct kunit *test)
 	struct brs_model *m = test->priv;
 	int n;
 
-	/* The other entries of the buffer are those of an earlier capture */
+	/* The branches that are not overwritten belong to an earlier capture */
 	for (n = BRS_DEPTH; n >= 0; n--) {
 		model_arm(m);
 		model_chain(m, USER_IP, n);
@@ -236,7 +239,7 @@ static void b10_branches_of_an_nmi_are_seen(struct kunit *test)
 		{ entry + 4, KERNEL_IP, true },
 		{ KERNEL_IP, (unsigned long)asm_exc_nmi_end - 2, true },
 		{ KERNEL_IP, (unsigned long)asm_exc_nmi_end, false },
-		{ KERNEL_IP, USER_IP + 1, true },	/* to brs_cpu.user_ip: from an NMI */
+		{ KERNEL_IP, USER_IP + 1, true },	/* an NMI returned to user_ip */
 		{ KERNEL_IP, USER_IP + 2, false },
 		{ USER_IP, USER_IP + 1, false },
 	};
@@ -252,7 +255,7 @@ static void b10_branches_of_an_nmi_are_seen(struct kunit *test)
 				    jumps[i].nmi ? 0 : BRS_DEPTH, "case %d", i);
 	}
 
-	/* In fallback, brs_read() returns the branches before the NMI, of any number */
+	/* In fallback, brs_read() returns all branches before the NMI, however few */
 	m->brs.failed = BRS_FALLBACK;
 	for (i = 0; i < ARRAY_SIZE(jumps); i++) {
 		for (after = 3; after <= BRS_DEPTH; after += BRS_DEPTH - 3) {
@@ -343,7 +346,7 @@ static void b12_types_are_decoded(struct kunit *test)
 
 static void b12_what_cannot_be_decoded_is_no_certain_type(struct kunit *test)
 {
-	/* The branch's address is in data, which is not a branch instruction */
+	/* The address of this branch is in data and contains no branch instruction */
 	struct perf_branch_entry br = {
 		.from = (unsigned long)&brs_privilege_cases, .to = KERNEL_IP
 	};
@@ -405,7 +408,7 @@ static void b12_some_privilege_level_has_to_be_asked_for(struct kunit *test)
 						    &sel), -EOPNOTSUPP);
 }
 
-/* Tests of the rules for opening an event */
+/* Tests of the rules for opening a BRS event */
 
 struct brs_attr_case {
 	const char	*name;
@@ -504,9 +507,9 @@ static void b1_only_family_19h_with_the_feature(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, brs_has(c));
 }
 
-/* Tests of the period */
+/* Tests of the sampling period */
 
-/* The number of events from the counter's value to its overflow */
+/* Return the number of events until the modelled counter overflows */
 static u64 model_to_go(struct brs_model *m)
 {
 	return -m->ctr & x86_pmu.cntval_mask;
@@ -519,7 +522,7 @@ static void b6_counter_is_set_to_the_period_less_16(struct kunit *test)
 	} cases[] = {
 		{ 17, 1, 1 }, { 18, 1, 2 }, { 100, 1, 84 }, { 100, 64, 84 },
 		{ 100003, 1, 99987 }, { 1LL << 40, 64, (1LL << 40) - 16 },
-		/* the distance to the overflow is at least min */
+		/* the distance to the overflow must be at least min */
 		{ 16, 1, 1 }, { -1000, 1, 1 }, { 70, 64, 64 }, { -1000, 64, 64 },
 	};
 	struct brs_model *m = test->priv;
@@ -614,7 +617,7 @@ static void b9_counted_are_branches_that_start_in_the_mode(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, brs_counted(m->event, m->br, BRS_DEPTH), 5);
 }
 
-/* As the timer finds it, whose interrupt comes in any state of the counter */
+/* Check that an overflow is found while its interrupt is still to come */
 static void b19_lost_interrupt_is_found(struct kunit *test)
 {
 	struct brs_model *m = test->priv;
@@ -629,7 +632,7 @@ static void b19_lost_interrupt_is_found(struct kunit *test)
 	m->ctr = 0;
 	KUNIT_EXPECT_TRUE(test, brs_overflow_pending(m->event));
 
-	/* The counter has gone on for long */
+	/* The counter has counted on for a long time after the overflow */
 	m->ctr = 1000000000;
 	KUNIT_EXPECT_TRUE(test, brs_overflow_pending(m->event));
 
@@ -637,7 +640,7 @@ static void b19_lost_interrupt_is_found(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, brs_overflow_pending(m->event));
 }
 
-/* The code of the whole kernel is not to be patched for each event */
+/* Check that closing one event does not patch the whole kernel's code at once */
 static void b13_last_close_leaves_the_hooks_for_a_while(struct kunit *test)
 {
 	perf_idle_get();
@@ -646,7 +649,7 @@ static void b13_last_close_leaves_the_hooks_for_a_while(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, static_key_enabled(&perf_idle_key));
 }
 
-/* A CPU that comes up turns off BRS, which a crashed kernel may have left on */
+/* Check that a CPU turns BRS off when it comes online: a crashed kernel can leave BRS on */
 static void b15_cpu_starts_with_brs_off(struct kunit *test)
 {
 	struct brs_model *m = test->priv;
@@ -658,28 +661,28 @@ static void b15_cpu_starts_with_brs_off(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m->cfg, BRS_CFG_OFF);
 }
 
-/* Tests of the registers in samples */
+/* Tests of the user registers in samples */
 
 static void b8_saved_user_registers_are_told(struct kunit *test)
 {
 	struct pt_regs *user = task_pt_regs(current);
 	struct pt_regs regs = { .cs = __KERNEL_CS };
 
-	/* The stack pointer of kernel code that runs after the entry code */
+	/* Let the stack pointer be that of kernel code that runs after the entry code */
 	regs.sp = (unsigned long)user - 256;
 	KUNIT_EXPECT_TRUE(test, brs_user_regs_saved(&regs, user));
 
-	/* The entry code is still pushing the user's registers */
+	/* Let the entry code be still pushing the user's registers */
 	regs.sp = (unsigned long)&user->orig_ax;
 	KUNIT_EXPECT_FALSE(test, brs_user_regs_saved(&regs, user));
 	regs.sp = (unsigned long)(user + 1);
 	KUNIT_EXPECT_FALSE(test, brs_user_regs_saved(&regs, user));
 
-	/* The entry code has not switched to the kernel's stack yet */
+	/* Let the entry code not have switched to the kernel's stack yet */
 	regs.sp = USER_IP;
 	KUNIT_EXPECT_FALSE(test, brs_user_regs_saved(&regs, user));
 
-	/* Kernel code runs on another stack, such as the interrupt stack */
+	/* Let kernel code run on another stack, such as the interrupt stack */
 	regs.sp = (unsigned long)(user + 1) + 65536;
 	KUNIT_EXPECT_TRUE(test, brs_user_regs_saved(&regs, user));
 }
@@ -694,7 +697,7 @@ static void b8_kernel_threads_have_no_user_registers(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, brs_user_regs(&regs), NULL);
 }
 
-/* brs.h of a kernel without the driver, with other names for its functions */
+/* Include brs.h as for a kernel without the driver, with other function names */
 #undef CONFIG_PERF_EVENTS_AMD_BRS
 #undef _AMD_BRS_H
 #define amd_brs_init		off_init

@@ -7,9 +7,9 @@
 void perf_idle_thunk(void);
 
 /*
- * Calls perf_idle() through a thunk that preserves all registers. MWAIT has its
- * operands in registers: around an ordinary C call the compiler would save and
- * restore them even while a NOP stands in the place of the call.
+ * Call perf_idle() through a thunk that preserves all registers. The operands of
+ * MWAIT are in registers: around an ordinary C call, the compiler would save and
+ * restore these registers even while the call is patched to a NOP.
  */
 static __always_inline void arch_perf_idle(bool enter)
 {
