@@ -3,7 +3,7 @@
  * Test the rows of perf report --sort addr_from,addr_to for given branch stacks.
  *
  * The threads, files and functions are those of hists_common.c, plus one
- * process that runs the program "perf" at another load address.
+ * process that runs the program "perf" loaded at another address.
  */
 #include <string.h>
 #include "util/addr_location.h"
@@ -37,7 +37,7 @@ struct sampled {
 };
 
 static const struct sampled samples[] = {
-	/* one loop of main() in three processes, the third at another load address */
+	/* one loop of main() in three processes; the third has another load address */
 	{ FAKE_PID_PERF1,
 	  { FAKE_IP_PERF_MAIN + 0x20, FAKE_IP_PERF_MAIN + 4 },
 	  { FAKE_IP_PERF_MAIN + 0x20, FAKE_IP_PERF_MAIN + 4 } },
@@ -47,11 +47,11 @@ static const struct sampled samples[] = {
 	{ MOVED_PID,
 	  { MOVED_MAP + FAKE_SYM_OFFSET1 + 0x20, MOVED_MAP + FAKE_SYM_OFFSET1 + 4 },
 	  { MOVED_MAP + FAKE_SYM_OFFSET1 + 0x20, MOVED_MAP + FAKE_SYM_OFFSET1 + 4 } },
-	/* a second loop in main(); a call of free() */
+	/* a second loop in main(), and a call of free() */
 	{ FAKE_PID_PERF1,
 	  { FAKE_IP_PERF_MAIN + 0x22, FAKE_IP_PERF_MAIN + 4 },
 	  { FAKE_IP_PERF_MAIN + 8, FAKE_IP_LIBC_FREE } },
-	/* the same offsets in another program; a branch outside of all maps */
+	/* the same offsets in another program, and a branch outside all maps */
 	{ FAKE_PID_BASH,
 	  { FAKE_IP_BASH_MAIN + 0x20, FAKE_IP_BASH_MAIN + 4 },
 	  { NO_MAP + 0x10, NO_MAP } },
@@ -96,7 +96,7 @@ static int add_branches(struct machine *machine, struct evsel *evsel)
 	return ret;
 }
 
-/* Write the two address columns of @he as the report shows them in @width. */
+/* Print the two address columns of @he as the report shows them, each @width wide. */
 static void print_row(struct hists *hists, struct hist_entry *he, int width,
 		      char *row, size_t size)
 {
@@ -119,7 +119,10 @@ static void print_row(struct hists *hists, struct hist_entry *he, int width,
 	verbose = saved_verbose;
 }
 
-/* Number of branches in the row with the text @expected (the maximum, if there are several) */
+/*
+ * Return the number of branches in the row @expected (the maximum if several rows
+ * have this text)
+ */
 static unsigned int row_count(struct hists *hists, int width, const char *expected)
 {
 	struct rb_node *nd;
@@ -212,7 +215,7 @@ static int test__hists_branch(struct test_suite *test __maybe_unused,
 
 	hists__collapse_resort(evsel__hists(evsel), NULL);
 
-	/* a verbose report has the address beside the function, too */
+	/* a verbose report also shows the address beside the function */
 	verbose = 0;
 	evsel__output_resort(evsel, NULL);
 	verbose = saved_verbose;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Warn of samples that are missing from a recording: because the kernel throttled
- * the event, because other events had the event's counter, or because the
- * period was longer than the program.
+ * Warn about samples that are missing from a recording, because the kernel
+ * throttled the event, because other events used the event's counter, or because
+ * the period was longer than the run of the program.
  */
 #include <stdlib.h>
 #include <api/fs/fs.h>
@@ -21,16 +21,19 @@
 #include "util/sample.h"
 #include "util/sample-loss.h"
 
-/* Do not warn of an event that lost less than this part of its time. */
+/* Do not warn about an event that lost less than this fraction of its time. */
 #define WORTH_A_WARNING	0.01
 
 struct event_loss {
-	/* read from the kernel at the end; the times are 0 if read_format lacks them */
+	/*
+	 * the kernel's counts when the recording ends; the times are 0 if
+	 * read_format lacks them
+	 */
 	unsigned long long count;
 	unsigned long long enabled;
 	unsigned long long running;
 	unsigned long long lost;
-	/* summed up from the records of the recording */
+	/* summed up from the records in the perf.data file */
 	unsigned long long samples;
 	unsigned long long with_branches;
 	unsigned long long throttles;
@@ -39,7 +42,7 @@ struct event_loss {
 
 struct sample_loss {
 	bool samples_were_read;
-	/* time at which the kernel throttled an event, by the event's stream ID */
+	/* the time at which the kernel throttled each event, by the event's stream ID */
 	struct hashmap *throttled_since;
 	int nr_events;
 	struct event_loss events[];
@@ -89,7 +92,7 @@ void sample_loss__delete(struct sample_loss *loss)
 	free(loss);
 }
 
-/* Returns the counts of an event; NULL for an event that was added later. */
+/* Return the counts of an event, NULL for an event that was added later. */
 static struct event_loss *event_loss(struct sample_loss *loss, struct evsel *evsel)
 {
 	return evsel && evsel->core.idx < loss->nr_events ? &loss->events[evsel->core.idx] : NULL;
@@ -97,7 +100,7 @@ static struct event_loss *event_loss(struct sample_loss *loss, struct evsel *evs
 
 /**
  * sample_loss__read_counts - read the counts and times of the events
- * @loss: the object that keeps the counts
+ * @loss: the object that stores the counts
  * @evlist: the events, still open
  * @per_cpu: the events belong to CPUs, not to tasks
  *
@@ -138,11 +141,12 @@ void sample_loss__read_counts(struct sample_loss *loss, struct evlist *evlist, b
 }
 
 /**
- * sample_loss__start_samples - say that the recording's samples will be read
+ * sample_loss__start_samples - announce that the recording's samples will be read
  * @loss: the object that counts the samples
  *
- * Without this call, sample_loss__warn() does not know whether an event has no
- * samples or whether nobody has read them, and does not warn of missing samples.
+ * Without this call, sample_loss__warn() cannot know whether an event has no
+ * samples or nobody has read the samples, and so does not warn about missing
+ * samples.
  */
 void sample_loss__start_samples(struct sample_loss *loss)
 {
@@ -162,8 +166,8 @@ void sample_loss__add_sample(struct sample_loss *loss, struct evsel *evsel,
 }
 
 /**
- * sample_loss__add_throttle - count a record of throttling
- * @loss: the object that keeps the throttled times
+ * sample_loss__add_throttle - count a throttling record
+ * @loss: the object that stores the throttled times
  * @evlist: the events
  * @record: PERF_RECORD_THROTTLE or PERF_RECORD_UNTHROTTLE
  */
@@ -195,8 +199,8 @@ void sample_loss__add_throttle(struct sample_loss *loss, struct evlist *evlist,
 }
 
 /*
- * Returns what the user can do about an event that shares its counter with other
- * events, for events that can use one counter only.  NULL for other events.
+ * Return advice for an event that shares its counter with other events and can use
+ * only one counter, NULL for an event that can use several counters.
  */
 const char * __weak arch_evsel__sharing_hint(struct evsel *evsel __maybe_unused)
 {
@@ -212,7 +216,7 @@ static void warn_of_throttling(struct evsel *evsel, const struct event_loss *eve
 	if (!event->throttles)
 		return;
 	if (event->running) {
-		/* assume as many samples a second as in the time without throttling */
+		/* assume the same sample rate as in the time without throttling */
 		double nr = (double)event->samples * stopped / (event->running - stopped + 1);
 
 		if (stopped < event->running * WORTH_A_WARNING || nr < 1)
@@ -267,7 +271,7 @@ static void warn_of_no_samples(struct evsel *evsel, const struct event_loss *eve
 				   evsel__name(evsel), event->samples);
 		return;
 	}
-	/* with a frequency the period is not known; other warnings cover the rest */
+	/* a sampling frequency has no known period; other warnings cover the other cases */
 	if (attr->freq || event->lost || (event->enabled && !event->running))
 		return;
 

@@ -2,8 +2,9 @@
 # perf record and report with AMD Branch Sampling
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the tool makes of branch-brs, of what BRS refuses, and of the branches.
-# Each check prints a line of its own, "name: ok" or "name: FAILED".
+# Check recordings with the event branch-brs, the messages for options that BRS
+# rejects, and the reports of the recorded branches. Each check prints a line of
+# its own, "name: ok" or "name: FAILED".
 
 set -e
 
@@ -33,7 +34,7 @@ say() {
 	fi
 }
 
-# refused NAME PATTERN OPTIONS...: the command fails, and says why
+# refused NAME PATTERN OPTIONS...: check that perf record fails with a message like PATTERN
 refused() {
 	local name=$1 pattern=$2 bad=0
 	shift 2
@@ -45,7 +46,7 @@ refused() {
 	say $bad "$name"
 }
 
-# records NAME OPTIONS...: the command works, and leaves samples with branches
+# records NAME OPTIONS...: check that perf record works and saves samples with branches
 records() {
 	local name=$1 bad=0
 	shift
@@ -54,12 +55,13 @@ records() {
 	say $bad "$name"
 }
 
-# silent NAME PATTERN: what the last command printed does not have the pattern
+# silent NAME PATTERN: check that the output of the last command does not match PATTERN
 silent() {
 	say "$(grep -c -m1 -E -e "$2" "$dir/out")" "$1"
 }
 
-# warns NAME PATTERN OPTIONS... -- PROGRAM...: the command works, and warns so
+# warns NAME PATTERN OPTIONS... -- PROGRAM...: check that perf record works and warns
+# with a message like PATTERN
 warns() {
 	local name=$1 pattern=$2 bad=0
 	shift 2
@@ -68,7 +70,7 @@ warns() {
 	say $bad "$name"
 }
 
-# has NAME PATTERN COMMAND...: what the command prints has the pattern
+# has NAME PATTERN COMMAND...: check that the output of COMMAND matches PATTERN
 has() {
 	local name=$1 pattern=$2 bad=0
 	shift 2
@@ -79,7 +81,7 @@ has() {
 
 if [ ! -f /sys/bus/event_source/devices/cpu/events/branch-brs ]
 then
-	# the one thing to check without BRS: that the user is told so
+	# without BRS, only check that perf tells the user that BRS is missing
 	refused t2_no_brs "LBRv2|AMD Zen3|no branches|CONFIG_PERF_EVENTS_AMD_BRS|Unable to find" \
 		-b -e branch-brs -c 10007
 	cleanup
@@ -93,7 +95,7 @@ do
 	records "t1_event_${name//[^a-z0-9]/_}" -b -e "$name" -c 20011
 done
 
-# T2: each refusal has its own message
+# T2: the message for each option that BRS rejects
 refused t2_frequency "needs a fixed period" -b -e branch-brs -F 1000
 refused t2_default_frequency "needs a fixed period" -b -e branch-brs
 refused t2_frequency_of_cycles "needs a fixed period" -b -e cycles -F 1000
@@ -111,14 +113,14 @@ refused t2_filter_hv "not of a hypervisor" -j any,hv -e branch-brs -c 20011
 refused t2_filter_hv_alone "not of a hypervisor" -j hv -e branch-brs -c 20011
 refused t2_modifier_h "Use the modifier u or k" -b -e branch-brs:h -c 20011
 
-# a group of more events than there are counters, the last of them with a stack:
-# not the fault of that event
+# a group with more events than counters is rejected: the message must not blame
+# the last event, although that event is the only one with a branch stack
 six=cycles,instructions,cycles,instructions,cycles,instructions
 refused t2_full_group "not enough counters for this group" \
 	-e "{$six,cpu/cycles,branch_type=any,period=20011/}"
 silent t2_full_group_blames_no_event "one event only"
 
-# members that only count
+# groups with members that only count
 records t2_counting_member -b -c 20011 -e '{branch-brs,cycles}:S'
 has t2_counting_member_has_no_stack "cycles: .* sample_type: [^,]*READ" \
 	perf evlist -v -i "$dir/data"
@@ -126,7 +128,7 @@ say "$(grep "^cycles:" "$dir/out" | grep -c BRANCH_STACK)" t2_counting_member_ha
 has t2_counting_member_counts "cycles" perf report -i "$dir/data" --stdio
 records t2_stack_of_the_leader -e '{cpu/branch-brs,branch_type=any,period=20011/,cycles}:S'
 
-# T3: a plain -b
+# T3: perf record -b without an event
 records t3_plain_b -b
 has t3_plain_b_event "branch-brs" perf evlist -i "$dir/data"
 has t3_plain_b_period "250007" perf evlist -v -i "$dir/data"
@@ -136,7 +138,7 @@ has t3_filter_by_privilege_alone_is_kept "branch_sample_type: (ANY\|USER|USER\|A
 	perf evlist -v -i "$dir/data"
 if [ "$(id -u)" -eq 0 ]
 then
-	# ends by itself as there is nobody at the keyboard
+	# perf top ends by itself, because its standard input is empty
 	has t3_top "\[250007 branch-brs\]" timeout 60 perf top --stdio -b -d 1 < /dev/null
 fi
 perf record -b -o "$dir/data" -- true > "$dir/out" 2>&1 || true
@@ -147,7 +149,7 @@ refused t3_leaves_a_frequency_alone "needs a fixed period" -b -F 1000
 perf record -o "$dir/data" -e cpu-clock -- true > "$dir/out" 2>&1 || true
 say "$(grep -c "recording branch-brs" "$dir/out")" t3_without_b_nothing_changes
 
-# T4: precise events are IBS's
+# T4: precise events, which the PMU for instruction-based sampling (IBS) records
 if [ -d /sys/bus/event_source/devices/ibs_op ]
 then
 	refused t4_privilege "cannot tell privilege levels apart" -e ibs_op//u
@@ -157,7 +159,7 @@ else
 	refused t4_no_ibs "which this machine does not have" -e cycles:pp -c 20011
 fi
 
-# T5: the sort keys
+# T5: the sort keys addr_from and addr_to
 perf record -b -c 2003 -e branch-brs:u -o "$dir/data" -- perf test -w brstack > "$dir/out" 2>&1
 report() {
 	perf report -i "$dir/data" --stdio "$@"
@@ -175,12 +177,12 @@ report --sort addr_to --hierarchy --symbol-filter brstack_bar > "$dir/out" 2> /d
 say "$(grep -c "brstack_foo" "$dir/out")" t5_filter_hides_the_rest
 say "$(grep -c -m1 "brstack_bar" "$dir/out" | tr 01 10)" t5_filter_keeps_its_own
 
-# a row for each branch: as many as symbols have, or more
+# a report by address has at least as many rows as a report by symbol
 bysym=$(report --sort symbol_from,symbol_to 2> /dev/null | grep -c '%' || true)
 byaddr=$(report --sort addr_from,addr_to 2> /dev/null | grep -c '%' || true)
 say "$((byaddr <= bysym))" t5_more_rows_than_symbols
 
-# T7: what a recording has lost, and what has nothing lost
+# T7: warnings about lost samples, and no warning when no sample is lost
 warns t7_period_too_long \
 	"branch-brs:u: no samples, [0-9]+ events are less than the period 1000000007" \
 	-b -e branch-brs:u -c 1000000007 -- perf test -w brstack
@@ -194,7 +196,7 @@ perf record -b -e branch-brs:u -c 2000003 -o "$dir/data" -- perf test -w brstack
 silent t7_nothing_lost "WARNING"
 if [ "$(id -u)" -eq 0 ]
 then
-	# a recording of the CPUs takes the one counter, until it is told to end
+	# a recording of all CPUs takes the only counter, until it is stopped
 	mkfifo "$dir/control" "$dir/ack"
 	perf record -a -b -e branch-brs -c 100000007 -o "$dir/other" -D -1 \
 		--control "fifo:$dir/control,$dir/ack" -- sleep 1000 > /dev/null 2>&1 &
@@ -210,7 +212,7 @@ then
 	exec 3>&- 4>&-
 fi
 
-# T8: what BRS does not know is left out
+# T8: reports leave out columns for which BRS has no data
 perf record -b -c 2003 -e branch-brs:u -o "$dir/data" -- perf test -w brstack > "$dir/out" 2>&1
 has t8_report_default "Source Symbol +Target Symbol" report
 silent t8_report_no_cycles "Cycles"

@@ -28,19 +28,19 @@
 #define BRS_DEPTH		16
 
 /*
- * The default period is a prime number, so that it is no multiple of the branches
- * of a loop.  On a busy CPU with 10^9 taken branches a second, this period gives
- * about as many samples as perf's default frequency of 4000 Hz.
+ * The default period is a prime number, so that it is not a multiple of the number
+ * of branches in a loop.  On a busy CPU with 10^9 taken branches a second, this
+ * period gives about as many samples as perf's default frequency of 4000 Hz.
  */
 #define BRS_DEFAULT_PERIOD	250007
 
-/* CPUID bits: Fn8000_0008_EBX has BRS, Fn8000_0022_EAX has LBRv2 */
+/* CPUID bits: BRS is in Fn8000_0008_EBX, LBRv2 is in Fn8000_0022_EAX */
 #define CPUID_FEATURES		0x80000008
 #define CPUID_FEATURES_BRS	BIT(31)
 #define CPUID_PERFMON		0x80000022
 #define CPUID_PERFMON_LBR_V2	BIT(1)
 
-/* Whether the kernel has the event branch-brs, which only the BRS driver adds. */
+/* Check for the event branch-brs of the kernel, which only the BRS driver adds. */
 bool amd_brs__usable(void)
 {
 	struct perf_pmu *pmu = x86__is_amd_cpu() ? perf_pmus__find("cpu") : NULL;
@@ -75,11 +75,11 @@ static bool cpu_has_lbr_v2(void)
 }
 
 /**
- * amd_brs__missing_strerror - say why there is no BRS on this machine
+ * amd_brs__missing_strerror - explain why BRS is not available on this machine
  * @msg: buffer for the message
  * @size: size of the buffer in bytes
  *
- * Returns the length of the message, 0 if the machine and the kernel have BRS.
+ * Return: the length of the message, 0 if BRS is available.
  */
 int amd_brs__missing_strerror(char *msg, size_t size)
 {
@@ -109,8 +109,8 @@ char *arch_parse_events__missing_event(const char *name)
 
 /*
  * perf's default event, cycles, is sampled at a frequency, which BRS cannot do.
- * If the user asks for a frequency by -F, the kernel refuses the event, and
- * amd_brs__open_strerror() explains the refusal.
+ * If the user asks for a frequency with -F, the kernel rejects the event, and
+ * amd_brs__open_strerror() explains why.
  */
 const char *arch_record__branch_event(struct record_opts *opts, bool user_only)
 {
@@ -134,11 +134,11 @@ static bool has_branch_stack(const struct evsel *evsel)
 }
 
 /**
- * amd_brs__config - complete the attributes of an event
+ * amd_brs__config - complete the attributes of an event with branch stacks
  * @attr: the attributes
  *
- * All events with branch stacks share one counter. Ask the kernel for the times
- * that an event was enabled and had the counter.
+ * All events with branch stacks share one counter.  Ask the kernel how long an
+ * event was enabled, and how long it had the counter.
  */
 void amd_brs__config(struct perf_event_attr *attr)
 {
@@ -166,7 +166,7 @@ static bool other_member_has_stack(struct evsel *evsel)
 	return false;
 }
 
-/* Whether perf_event_open() succeeds for a disabled event of this process. */
+/* Check that perf_event_open() accepts a disabled event of this process. */
 static bool kernel_takes(struct perf_event_attr attr)
 {
 	int fd;
@@ -180,7 +180,7 @@ static bool kernel_takes(struct perf_event_attr attr)
 	return true;
 }
 
-/* The least attributes that make a sampling event of the core PMU, user mode only. */
+/* The least attributes of an event of the core PMU that samples in user mode only. */
 static struct perf_event_attr plain_event(u32 type, u64 config)
 {
 	return (struct perf_event_attr) {
@@ -200,7 +200,7 @@ static bool kernel_records(struct perf_event_attr attr, u64 kind)
 	return kernel_takes(attr);
 }
 
-/* Messages on attributes of a single event that every kernel with BRS refuses. */
+/* Explain the attributes of a single event that every kernel with BRS rejects. */
 static int refused_by_rule(struct evsel *evsel, char *msg, size_t size)
 {
 	const u64 no_such_filter = PERF_SAMPLE_BRANCH_ABORT_TX | PERF_SAMPLE_BRANCH_IN_TX |
@@ -255,8 +255,8 @@ static int refused_by_rule(struct evsel *evsel, char *msg, size_t size)
 }
 
 /*
- * Messages on attributes that some kernels refuse and other kernels take.  The BRS
- * driver of Linux 5.19 to 6.12 takes one event only and no branch types.  Try
+ * Explain attributes that some kernels reject and other kernels accept.  The BRS
+ * driver of Linux 5.19 to 6.12 accepts one event only and no branch types.  Try
  * these attributes on the running kernel instead of guessing its version.
  */
 static int refused_by_this_kernel(struct evsel *evsel, char *msg, size_t size)
@@ -280,7 +280,7 @@ static int refused_by_this_kernel(struct evsel *evsel, char *msg, size_t size)
 	return 0;
 }
 
-/* Messages on groups that BRS refuses because it works with counter 0 alone. */
+/* Explain groups that the kernel rejects because BRS works with counter 0 alone. */
 static int refused_in_group(struct evsel *evsel, char *msg, size_t size)
 {
 	bool other_has_stack = other_member_has_stack(evsel);
@@ -300,13 +300,13 @@ static int refused_in_group(struct evsel *evsel, char *msg, size_t size)
 }
 
 /**
- * amd_brs__open_strerror - say why the kernel refused a branch stack
- * @evsel: the event that the kernel refused with EINVAL or EOPNOTSUPP
+ * amd_brs__open_strerror - explain why the kernel rejected a branch stack
+ * @evsel: the event that the kernel rejected with EINVAL or EOPNOTSUPP
  * @msg: buffer for the message
  * @size: size of the buffer in bytes
  *
- * Returns the length of the message, 0 if BRS is not the reason for the refusal
- * or the reason is not known.
+ * Return: the length of the message, 0 if BRS is not the reason or the reason is
+ * not known.
  */
 int amd_brs__open_strerror(struct evsel *evsel, char *msg, size_t size)
 {
