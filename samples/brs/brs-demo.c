@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A program to record with perf record -b: a loop that calls step(), which calls
- * one of two functions: count_rare() in one of four loops, directly, and
- * otherwise count_common(), by a pointer.
+ * count_rare() directly in one of four rounds, and count_common() through a
+ * pointer in the other three.
  *
- * Each loop takes five or six branches: two calls, two returns, the jump back,
- * and in one of four loops the branch to the call of count_rare().
+ * Each round takes five or six branches: two calls, two returns, the jump back,
+ * and in one of four rounds the branch to the call of count_rare().
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static __attribute__((noipa)) void step(unsigned long i, void (*count)(void))
 		count_rare();
 	else
 		count();
-	asm volatile("" ::: "memory");	/* keep the compiler from making tail calls */
+	asm volatile("" ::: "memory");	/* prevent tail calls by the compiler */
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Record the branches of brs-demo with perf, and show them by function, by address
-# and by sample.  Uses the perf in this script's folder if there is one.
+# and by sample.  Uses the perf in this script's directory if it exists.
 
 here=$(cd "$(dirname "$0")" && pwd)
 perf=$here/perf

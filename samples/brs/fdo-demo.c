@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A program for feedback directed optimization.  A compiler lays it out badly
- * unless a profile shows which branches are taken often: the source has the rare
- * cases first, and calls the important functions from many places.
+ * A program for feedback directed optimization.  A compiler arranges its code badly
+ * unless a profile shows which branches are taken often: rare cases come first in
+ * the source, and the important functions are called from many places.
  *
  * The program runs a small language of arithmetic expressions: it splits each
  * line into words, looks up the variables, translates the line and runs it.
  *
- * The program prints a checksum of all results, so that a wrong build is found.
+ * The program prints a checksum of all results, which shows whether a build works.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void note(unsigned int value)
 	checksum = (checksum ^ value) * 16777619u;
 }
 
-/* Splitting a line into words */
+/* Functions that split a line into words */
 
 struct scanner {
 	const char *at;
@@ -104,7 +104,7 @@ static void scan(struct scanner *s)
 	s->at = at;
 }
 
-/* Looking up variables, in the order in which the program first named them */
+/* Functions that look up variables, in the order in which the program first named them */
 
 static struct variable *find(const char *name)
 {
@@ -129,7 +129,7 @@ static struct variable *find(const char *name)
 	return &variables[nr_variables++];
 }
 
-/* Translating a line into instructions for run() */
+/* Functions that translate a line into instructions for run() */
 
 struct translator {
 	struct scanner scanner;
@@ -242,7 +242,7 @@ static void translate(struct translator *t, int least)
 	}
 }
 
-/* The machine that runs the instructions */
+/* The virtual machine that runs the instructions */
 
 static unsigned int run(const struct insn *insn)
 {

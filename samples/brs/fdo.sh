@@ -6,16 +6,16 @@
 #
 # Build a C program with clang, record its taken branches, rebuild it with this
 # profile by AutoFDO, by BOLT and by both, and count the instructions and taken
-# branches of each build.  With -p and -b, rebuild the program by AutoFDO from a
-# recording that was made before: -p names the recording, -b the recorded binary.
+# branches of each build.  With -p and -b, rebuild the program by AutoFDO from an
+# existing recording: -p names the recording, -b the recorded binary.
 #
-# -o  the folder for all output (default: fdo.out)
+# -o  the directory for all output (default: fdo.out)
 # -c  the period, in taken branches (default: a period for 5000 samples)
 #
 # CFLAGS (default: -O2) are the options of the compiler, LLVM (default: 19) is the
 # version of clang and BOLT, PERF is the perf to use.  FDO_RUN is a command that
-# runs its arguments on a processor with BRS, in a copy of the current folder;
-# without FDO_RUN, they run here.
+# runs its arguments on a processor with BRS, in a copy of the current
+# directory; without FDO_RUN, they run here.
 #
 # Exit status: 0, or 1 with the reason if something is missing, the recording does
 # not fit the program, or a rebuilt program prints something else than before.
@@ -141,7 +141,7 @@ else
 			{ cat log >&2; die "the program fails, or branch-brs cannot be counted"; }
 		taken=$(sed -n 's/^\([0-9]*\),.*/\1/p' count)
 		[ -n "$taken" ] || { cat count >&2; die "branch-brs was not counted"; }
-		# an odd period, so that few loops of the program keep in step with it
+		# an odd period, so that samples seldom hit the same branch of a loop each time
 		period=$((taken / 5000 / 2 * 2 + 1))
 		[ $period -ge 101 ] || period=101
 	fi
@@ -158,7 +158,7 @@ fi
 # shellcheck disable=SC2086
 compile program.autofdo $debug -fprofile-sample-use=program.prof
 
-# Count the instructions and taken branches of all builds, which have to print the same
+# Count the instructions and taken branches of all builds, and compare what the builds print
 cat > measure << END
 for build in $first program.autofdo $builds
 do

@@ -2,10 +2,11 @@
 /*
  * ebb-bhrb: a program that shows which branches it took before each event.
  *
- * When a counter overflows, the processor's branch history buffer (BHRB) has the
- * branches that the program took before. The EBB handler stores the BHRB, and at
- * the end the program prints the branches as a tree: the last branch before the
- * event, below it the branch before that, and so on, with numbers of events.
+ * When a counter overflows, the processor's branch history buffer (BHRB) contains
+ * the last branches of the program. The EBB handler stores the BHRB, and at the
+ * end the program prints the branches as a tree with the number of events for each
+ * branch: the last branch before the event, below it the branch before that branch,
+ * and so on.
  *
  * The profiled function run() spends nearly all of its time in leaf(), which it
  * calls three times through often() and once through rarely(). So the right tree
@@ -25,16 +26,17 @@
 #define DEPTH		4
 #define MAX_NODES	1000
 #define MAX_SAMPLES	20000
-/* The tree leaves out branches that fewer than one in SHOWN samples has. */
+/* The tree leaves out branches that are in fewer than one of SHOWN samples. */
 #define SHOWN		50
 
-/* An event that counts instructions (0x02) on PMC1, and a period that is a prime */
+/* An event that counts instructions (0x02) on PMC1, and a prime number as period */
 #define EVENT		(EBB_EVENT_PMC(1) | 0x02)
 #define PERIOD		9973
 
 /*
- * The addresses that the handler stores for an event. The handler does not look
- * for their names, as it may call only functions that a signal handler may call.
+ * The addresses that the handler stores for an event. The handler does not look up
+ * the names of the addresses, because it can call only functions that are safe in
+ * a signal handler.
  */
 struct sample {
 	unsigned long where;
@@ -49,7 +51,10 @@ static void keep_sample(struct ebb_regs *regs)
 	if (nr_samples < MAX_SAMPLES) {
 		struct sample *sample = &samples[nr_samples++];
 
-		/* SIAR is the exact address if it is valid; EBBRR may be later. */
+		/*
+		 * SIAR is the exact address if it is valid; EBBRR can be a
+		 * later address.
+		 */
 		sample->where = regs->nip;
 		if (ebb_mfspr(EBB_SPR_SIER) & EBB_SIER_SIAR_VALID)
 			sample->where = ebb_mfspr(EBB_SPR_SIAR);
@@ -59,9 +64,7 @@ static void keep_sample(struct ebb_regs *regs)
 	ebb_rearm();
 }
 
-/*
- * Names of addresses, from the symbol table of this program
- */
+/* Functions that find names of addresses in the symbol table of this program */
 
 static const Elf64_Sym *symbols;
 static size_t nr_symbols;
@@ -124,7 +127,8 @@ static void print_address(unsigned long address)
 }
 
 /*
- * Making branches of the BHRB entries of a sample, the latest branch first
+ * Functions that convert the BHRB entries of a sample to branches, the latest
+ * branch first
  */
 
 struct branch {
@@ -133,8 +137,8 @@ struct branch {
 };
 
 /*
- * The target of the branch instruction at @from, or 0 if the target is not in the
- * instruction but in a register
+ * Return the target of the branch instruction at @from, or 0 if the target is in
+ * a register instead of the instruction.
  */
 static unsigned long decoded_target(unsigned long from)
 {
@@ -179,14 +183,12 @@ static int read_branches(const struct sample *sample, struct branch *branches)
 	return nr;
 }
 
-/*
- * The tree: below each branch are the branches that came before it
- */
+/* The tree of branches: below each branch are the branches taken before it */
 
 struct node {
 	struct branch branch;
 	unsigned int count;
-	struct node *before;	/* first node of the branches that came before */
+	struct node *before;	/* first node of the branches taken before this branch */
 	struct node *sibling;
 };
 
@@ -226,7 +228,7 @@ static void add_sample(struct node *root, const struct sample *sample)
 	}
 }
 
-/* Sorts nodes by their count, the highest count first */
+/* Sort nodes by their count, the highest count first */
 static int by_count(const void *a, const void *b)
 {
 	const struct node *const *left = a, *const *right = b;
@@ -259,13 +261,11 @@ static void print_tree(const struct node *parent, int depth, unsigned int all)
 	}
 }
 
-/*
- * The profiled functions
- */
+/* The functions that the program profiles */
 
 #define NOINLINE	__attribute__((noinline))
 
-/* Works without a branch, so that the BHRB has the calls of this function */
+/* Work without a branch, so that the BHRB contains the calls of leaf() */
 static NOINLINE unsigned long leaf(unsigned long seed)
 {
 	asm volatile(".rept 500; mulld %0,%0,%0; addi %0,%0,13; .endr" : "+b" (seed));
@@ -295,7 +295,7 @@ static NOINLINE unsigned long run(unsigned long rounds)
 	return seed;
 }
 
-/* The share of events whose last branch was a call of leaf() by @caller */
+/* Return the share of events whose last branch was a call of leaf() by @caller */
 static double part_of(const struct node *root, unsigned long (*caller)(unsigned long))
 {
 	unsigned long start = 0, size = 0;
@@ -331,7 +331,7 @@ int main(int argc, char **argv)
 		errx(1, "no event based branches on this machine");
 	read_symbols();
 
-	/* POWER10 fills the BHRB only with EBB_EVENT_BHRB; IFM 0 filters nothing. */
+	/* POWER10 fills the BHRB only with EBB_EVENT_BHRB; IFM 0 records all branches. */
 	fd = ebb_open(EVENT | EBB_EVENT_BHRB | EBB_EVENT_IFM(0), 0, -1);
 	if (fd < 0)
 		err(1, "the event was refused");

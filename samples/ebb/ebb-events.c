@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * ebb-events: which event codes can be those of EBB events on this machine.
+ * ebb-events: find the event codes that EBB events can use on this machine.
  *
- * Takes codes as arguments, or else from its standard input, and opens and
- * starts an EBB event for each of them.
+ * Takes the codes as arguments, or otherwise from standard input, and opens and
+ * starts an EBB event for each code.
  */
 #include <err.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "ebb.h"
 
-/* The number of the PMC that an event code names, or 0 */
+/* Return the number of the PMC that an event code names, 0 for any PMC */
 static unsigned int pmc_of(unsigned long code)
 {
 	return code >> 16 & 0xf;
@@ -31,7 +31,7 @@ static int can_start(unsigned long code)
 	return !error;
 }
 
-/* Print what can be done with a code; true if it can be that of an EBB event. */
+/* Print how an event code can be used; return true if an EBB event can use the code. */
 static int try_code(unsigned long code)
 {
 	unsigned int pmc, nr = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A small program that takes event based branches (EBB): a counter of the PMU
- * overflows, and the processor branches to handler().
+ * A small program that takes event-based branches (EBB): when a counter of the PMU
+ * overflows, the processor branches to handler().
  */
 #include <err.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * ebb-profile: a program that profiles itself with event based branches.
+ * ebb-profile: a program that profiles itself with event-based branches (EBB).
  *
- * The program asks the kernel for an EBB event. Then the processor branches to
- * the program's handler after every so many instructions or cycles, without a
- * signal, an interrupt or a system call. The handler counts samples for the
+ * The program asks the kernel for an EBB event. The processor then branches to
+ * the program's handler once in a fixed number of instructions or cycles, without
+ * a signal, an interrupt or a system call. The handler counts samples for the
  * function that was running. The functions repeat the same work, each a known
  * number of times, so that the right profile is known beforehand.
  */
@@ -33,9 +33,9 @@ static const struct cpu_events cpus[] = {
 };
 
 /*
- * Each profiled function has a section of its own, so that the linker defines
- * symbols for the start and the end of its code. The empty asm keeps the
- * compiler from removing the loop, whose result nothing needs.
+ * Each profiled function is in a section of its own, so that the linker defines
+ * symbols for the start and the end of the function. The empty asm prevents the
+ * compiler from removing the loop, because nothing uses the result.
  */
 #define PROFILED(name)							\
 extern const char __start_code_##name[], __stop_code_##name[];		\
@@ -73,11 +73,11 @@ static const struct function {
 static int pmc = 1;
 static unsigned int period = 20000;
 
-/* Numbers of samples, which the handler counts; read them after ebb_disable(). */
+/* Sample counts that the handler increments; read them after ebb_disable(). */
 static unsigned int hits[NR_FUNCTIONS];
 static unsigned int elsewhere;
 
-/* The address of the instruction at which the counter overflowed */
+/* Return the address of the instruction at which the counter overflowed */
 static unsigned long sampled_address(const struct ebb_regs *regs)
 {
 	if (ebb_mfspr(EBB_SPR_SIER) & EBB_SIER_SIAR_VALID)
@@ -151,9 +151,8 @@ static void print_row(const char *name, double expected, double seen,
 }
 
 /*
- * Prints the profile. Returns true if each function's share is within two
- * percent of its weight, which leaves room for the noise of sampling and for
- * interrupts.
+ * Print the profile. Return true if each function's share is within two percent of
+ * its weight: sampling noise and interrupts change the shares by less.
  */
 static bool report(unsigned int total_weight)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * ebb-threads: event based branches (EBB) in C++, in several threads.
+ * ebb-threads: event-based branches (EBB) in C++, in several threads.
  *
  * EBBs belong to a thread: each thread opens its own event and sets its own
- * handler. The two kinds of threads in this program have different handlers. The
+ * handler. The two kinds of threads in this program use different handlers. The
  * handlers count in thread-local variables, which need no lock.
  */
 #include <cstdio>
@@ -20,7 +20,7 @@
 static const unsigned long event_code = EBB_EVENT_PMC(1) | 0x02;
 static const unsigned int short_period = 50000, long_period = 200000;
 
-/* In a handler, these are the variables of the interrupted thread. */
+/* In a handler, these variables are the variables of the interrupted thread. */
 static thread_local unsigned int period;
 static thread_local unsigned long short_ebbs, long_ebbs;
 
@@ -76,7 +76,7 @@ private:
 	int fd;
 };
 
-/* Executes at least one instruction in each round */
+/* Execute at least one instruction in each round */
 static void work(unsigned long rounds)
 {
 	while (rounds--)

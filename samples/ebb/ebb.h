@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH Linux-syscall-note */
 /*
- * Event based branches (EBB) of the PowerPC PMU, for programs in C and C++.
+ * Event-based branches (EBB) of the PowerPC PMU, for programs in C and C++.
  *
- * This header and ebb_entry.S are all that a program needs to take EBBs in a
- * function. Copy both. They work for 64-bit programs of either byte order
- * (ELFv1 and ELFv2) on POWER8 and later. ebb-example.c shows how to use them,
- * ebb-threads.cc in C++ and with threads, ebb-bhrb.c how to read the branch
- * history; Documentation/arch/powerpc/pmu-ebb.rst explains the kernel's side.
+ * A program needs only this header and ebb_entry.S to handle EBBs in a function.
+ * Copy both files. They work for 64-bit programs of either byte order (ELFv1 and
+ * ELFv2) on POWER8 and later. ebb-example.c shows how to use them, ebb-threads.cc
+ * shows C++ and threads, and ebb-bhrb.c shows how to read the branch history.
+ * Documentation/arch/powerpc/pmu-ebb.rst explains the kernel's side.
  */
 #ifndef EBB_H
 #define EBB_H
@@ -14,13 +14,13 @@
 /*
  * The stack below the interrupted stack pointer, as ebb_entry lays it out, from
  * low to high addresses: a minimal frame for the C handler, struct ebb_regs, and
- * the area that the interrupted function may use below its stack pointer (r1):
- * 288 bytes for the function, and 224 that the ABI reserves for system code.
+ * the area that the interrupted function can use below its stack pointer (r1):
+ * 288 bytes for the function, and 224 bytes that the ABI reserves for system code.
  */
 #define EBB_RED_ZONE	512
-#define EBB_C_FRAME	112	/* enough for ELFv1 and ELFv2 */
+#define EBB_C_FRAME	112	/* bytes of a minimal frame for ELFv1 and ELFv2 */
 
-/* Offsets in struct ebb_regs */
+/* Offsets of the fields of struct ebb_regs, in bytes */
 #define EBB_REG_GPR	0
 #define EBB_REG_NIP	104
 #define EBB_REG_LR	112
@@ -32,7 +32,7 @@
 #define EBB_REG_VSR	176
 #define EBB_REGS_SIZE	1008
 
-/* Special purpose registers, by the numbers that programs in user mode use */
+/* Numbers of the special purpose registers (SPRs) for programs in user mode */
 #define EBB_SPR_SIER2	736
 #define EBB_SPR_SIER3	737
 #define EBB_SPR_MMCR3	738
@@ -43,9 +43,9 @@
 #define EBB_SPR_MMCR0	779
 #define EBB_SPR_SIAR	780
 #define EBB_SPR_SDAR	781
-#define EBB_SPR_BESCRS	800	/* ones set bits of BESCR */
-#define EBB_SPR_BESCRSU	801	/* ones in bits 31 to 0 set bits 63 to 32 */
-#define EBB_SPR_BESCRR	802	/* ones clear bits of BESCR */
+#define EBB_SPR_BESCRS	800	/* write ones to set bits of BESCR */
+#define EBB_SPR_BESCRSU	801	/* ones in bits 31 to 0 set BESCR bits 63 to 32 */
+#define EBB_SPR_BESCRR	802	/* write ones to clear bits of BESCR */
 #define EBB_SPR_BESCRRU	803
 #define EBB_SPR_EBBHR	804
 #define EBB_SPR_EBBRR	805
@@ -71,8 +71,8 @@ extern "C" {
 /**
  * struct ebb_regs - the registers of the interrupted program, for the handler
  * @gpr: r0 to r12; r1 is the interrupted stack pointer. r13 and the
- *	non-volatile r14 to r31 are not here: the compiler keeps them.
- * @nip: the address at which the program goes on, from EBBRR. Read only.
+ *	non-volatile r14 to r31 are not saved here: the compiler preserves them.
+ * @nip: the address at which the program resumes, from EBBRR. Read only.
  * @lr: link register
  * @ctr: count register
  * @xer: fixed-point exception register
@@ -83,7 +83,7 @@ extern "C" {
  * @vsr: vs0 to vs31, of which f0 to f31 are the first halves, and vs32 to
  *	vs51, which are v0 to v19; doublewords as stxvd2x stores them
  *
- * The program goes on with the values that the handler writes here, except @nip
+ * The program resumes with the values that the handler writes here, except @nip
  * and r1.
  */
 struct ebb_regs {
@@ -107,15 +107,16 @@ static_assert(offsetof(struct ebb_regs, vsr) == EBB_REG_VSR, "vsr");
 static_assert(sizeof(struct ebb_regs) == EBB_REGS_SIZE, "size");
 
 /*
- * The handler may run between any two instructions, like a signal handler. It may
- * call only functions that are safe in a signal handler, and has to keep errno.
- * EBBs are off while the handler runs. Each thread sets its own handler; in the
- * handler, thread-local variables are those of the interrupted thread.
+ * A handler of EBBs. It can run between any two instructions, like a signal
+ * handler: it must call only functions that are safe in a signal handler, and must
+ * preserve errno. EBBs are disabled while the handler runs. Each thread sets its
+ * own handler; in the handler, thread-local variables are those of the interrupted
+ * thread.
  */
 typedef void ebb_handler_t(struct ebb_regs *regs);
 extern __thread ebb_handler_t *ebb_handler;
 
-/* The code to which an EBB branches, whose address is in EBBHR. Do not call it. */
+/* The code to which an EBB branches; EBBHR holds its address. Do not call ebb_entry(). */
 void ebb_entry(void);
 
 #define ebb_mfspr(spr)						\
@@ -132,18 +133,18 @@ void ebb_entry(void);
 		     "r" ((unsigned long)(value)) : "memory");	\
 })
 
-/* BESCR */
+/* Bits of the register BESCR */
 #define EBB_BESCR_GE	0x8000000000000000ul	/* EBBs are enabled */
 #define EBB_BESCR_PME	0x100000000ul	/* EBBs by PMU exceptions are enabled */
 #define EBB_BESCR_PMEO	0x1ul	/* a PMU exception has occurred */
 
-/* The bits of MMCR0 that user mode may read and write */
+/* The bits of MMCR0 that user mode can read and write */
 #define EBB_MMCR0_FC	0x80000000ul	/* freeze all counters */
-#define EBB_MMCR0_PMAE	0x4000000ul	/* a negative counter makes an alert */
+#define EBB_MMCR0_PMAE	0x4000000ul	/* a negative counter raises an alert */
 #define EBB_MMCR0_PMAO	0x80ul	/* an alert has occurred */
 #define EBB_MMCR0_USER	(EBB_MMCR0_FC | EBB_MMCR0_PMAE | EBB_MMCR0_PMAO)
 
-/* SIER */
+/* Bit of SIER that is set if SIAR contains a valid address */
 #define EBB_SIER_SIAR_VALID	0x400000ul
 
 /* Bits that Linux adds to the event codes of the processor's manual */
@@ -152,14 +153,14 @@ void ebb_entry(void);
 #define EBB_EVENT_IFM(mode)	((unsigned long)(mode) << 60)
 #define EBB_EVENT_PMC(n)	((unsigned long)(n) << 16)
 
-/* A counter with this value or a higher one is negative and makes an exception. */
+/* A counter with this value or a higher value is negative and causes an exception. */
 #define EBB_NEGATIVE		0x80000000u
 
 #ifndef PPC_FEATURE2_EBB
 #define PPC_FEATURE2_EBB	0x10000000
 #endif
 
-/* Whether the processor and the kernel offer EBBs to programs */
+/* Return whether the processor and the kernel offer EBBs to programs */
 static inline int ebb_available(void)
 {
 	return !!(getauxval(AT_HWCAP2) & PPC_FEATURE2_EBB);
@@ -207,23 +208,23 @@ static inline void ebb_write_pmc(int pmc, unsigned int value)
 	}
 }
 
-/* The next exception of @pmc comes after @period events. */
+/* Set the counter @pmc so that its next exception comes after @period events. */
 static inline void ebb_set_period(int pmc, unsigned int period)
 {
 	ebb_write_pmc(pmc, EBB_NEGATIVE - period);
 }
 
-/* Entries of the branch history buffer (BHRB) */
+/* Size of the branch history buffer (BHRB), and flags of its entries */
 #define EBB_BHRB_ENTRIES	32
 #define EBB_BHRB_TARGET		2ul	/* the entry is the target of a branch */
 #define EBB_BHRB_MISPREDICTED	1ul
 
 /*
- * Read the BHRB, the latest entry first. An entry is the address of a branch
- * that was taken. If the branch's target is not in its instruction, the entry
- * before has the target, with EBB_BHRB_TARGET. If the buffer is not full, there
- * is a zero after the last entry. Recording stops when the handler is entered,
- * and goes on with ebb_rearm().
+ * Read the BHRB, the latest entry first. An entry is the address of a taken
+ * branch. If the branch instruction does not contain the target, the entry before
+ * that entry is the target, marked with EBB_BHRB_TARGET. If the buffer is not
+ * full, a zero follows the last entry. Recording stops when the handler is
+ * entered, and resumes with ebb_rearm().
  */
 static inline void ebb_read_bhrb(unsigned long entries[EBB_BHRB_ENTRIES])
 {
@@ -239,30 +240,36 @@ static inline void ebb_read_bhrb(unsigned long entries[EBB_BHRB_ENTRIES])
 }
 
 /*
- * Enable the next EBB and let the counters count again. Call this after writing
- * a new value to every counter that was negative.
+ * Enable the next EBB and let the counters count again. Call this function after
+ * writing a new value to every counter that was negative.
  *
  * An exception clears PMAE, sets PMAO and PMEO, clears PME and freezes the
- * counters. This clears PMAO first, while the counters are frozen, so that PMAO
- * cannot set PMEO again. It clears PMEO before the counters run, so that a new
- * exception is not cleared.
+ * counters. This function clears PMAO first, while the counters are frozen, so
+ * that PMAO cannot set PMEO again. It clears PMEO before the counters run, so that
+ * a new exception is not cleared.
  */
 static inline void ebb_rearm(void)
 {
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
 	ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_PMEO);
-	/* set PME before PMAE: an alert while PME is clear might never make an exception */
+	/*
+	 * set PME before PMAE: an alert while PME is clear might never cause an
+	 * exception
+	 */
 	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_PMAE);
 }
 
-/* Enable EBBs in this thread; they call @handler. */
+/* Enable EBBs in this thread, with @handler as their handler. */
 static inline void ebb_enable(ebb_handler_t *handler)
 {
 	unsigned long entry = (unsigned long)ebb_entry;
 
 #if !defined(_CALL_ELF) || _CALL_ELF != 2
-	/* On ELFv1, a function pointer points to a descriptor with the code's address. */
+	/*
+	 * On ELFv1, a function pointer points to a descriptor that contains the
+	 * code's address.
+	 */
 	entry = *(const unsigned long *)entry;
 #endif
 	ebb_handler = handler;
@@ -270,13 +277,13 @@ static inline void ebb_enable(ebb_handler_t *handler)
 	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_GE);
 }
 
-/* Disable EBBs in this thread; a new exception stays pending. */
+/* Disable EBBs in this thread; a later exception stays pending. */
 static inline void ebb_disable(void)
 {
 	ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_GE);
 }
 
-/* Set attributes that the kernel accepts for the leader of a group of EBB events. */
+/* Set the attributes of an EBB event that the kernel accepts as a group leader. */
 static inline void ebb_attr(struct perf_event_attr *attr, unsigned long code)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -294,7 +301,7 @@ static inline void ebb_attr(struct perf_event_attr *attr, unsigned long code)
 /*
  * Open an EBB event on the thread @pid (0: the current thread), as the leader of a
  * new group if @group is -1, otherwise in the group of the file descriptor @group.
- * @code has to name a PMC. Returns a file descriptor, or -1 with errno set.
+ * @code must name a PMC. Return a file descriptor, or -1 with errno set.
  */
 static inline int ebb_open(unsigned long code, pid_t pid, int group)
 {
@@ -311,9 +318,9 @@ static inline int ebb_open(unsigned long code, pid_t pid, int group)
 }
 
 /*
- * Enable the group of @fd and check that it got the PMU, which a successful ioctl
- * does not mean. Returns 0, or -1 with errno set; EBUSY means that another pinned
- * event has the PMU.
+ * Enable the group of @fd and check that the group got the PMU, which a successful
+ * ioctl() does not guarantee. Return 0, or -1 with errno set; EBUSY means that
+ * another pinned event has the PMU.
  */
 static inline int ebb_start(int fd)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH Linux-syscall-note */
 /*
- * The code to which an event based branch branches: it saves the registers that a
- * C function may change, calls the handler, restores the registers and returns.
+ * ebb_entry: the code to which an event-based branch (EBB) branches. It saves the
+ * registers that a C function can change, calls the handler, restores the
+ * registers and returns.
  *
- * The branch can come between any two instructions, so every register is live.
- * This saves the registers that the ABI lets a called function change: r0, r2 to
- * r12, CR, LR, CTR, XER, FPSCR, VSCR, f0 to f13, v0 to v19, and all of vs0 to
- * vs31, since the second halves of vs14 to vs31 are volatile although f14 to f31
- * are not. A handler that is built with -msoft-float -mno-altivec -mno-vsx does
- * not need the vector registers saved, which takes most of the time here.
+ * An EBB can come between any two instructions, so every register is live.
+ * ebb_entry saves the registers that the ABI lets a called function change: r0, r2
+ * to r12, CR, LR, CTR, XER, FPSCR, VSCR, f0 to f13, v0 to v19, and all of vs0 to
+ * vs31, because the second halves of vs14 to vs31 are volatile although f14 to f31
+ * are not. Saving the vector registers takes most of the time here. A handler
+ * built with -msoft-float -mno-altivec -mno-vsx does not need them saved.
  */
 #include "ebb.h"
 
@@ -20,7 +21,10 @@
 	.abiversion 2
 #endif
 
-	/* A thread-local variable. r13, the thread pointer, is valid in all code. */
+	/*
+	 * The thread-local variable ebb_handler. r13, the thread pointer, is
+	 * valid in all code.
+	 */
 	.section .tbss, "awT", @nobits
 	.globl	ebb_handler
 	.type	ebb_handler, @object
@@ -76,9 +80,9 @@ ebb_entry:
 	stxvd2x	32, 0, %r3
 
 	/*
-	 * r2 may be the TOC pointer of any library or stub, so compute our own.
-	 * This form of bcl does not change the processor's stack of predicted
-	 * return addresses.
+	 * r2 can be the TOC pointer of any library or stub: compute the TOC pointer of
+	 * this program. This form of bcl does not change the processor's stack of
+	 * predicted return addresses.
 	 */
 	bcl	20, 31, .Lhere
 .Lhere:
