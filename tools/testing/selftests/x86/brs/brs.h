@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Shared by the tests of AMD Branch Sampling (BRS): an event with its ring
- * buffer, code whose branches are known, and the kernel's symbols.
+ * buffer, code with known branches, and the symbols of the kernel.
  */
 #ifndef BRS_H
 #define BRS_H
@@ -17,13 +17,13 @@
 #define BRS_DEPTH	16
 #define BRS_EVENT	0xc4	/* branch-brs: retired taken branches */
 
-/* For sample_regs_intr: PERF_REG_X86_* 0 to 23 except DS, ES, FS and GS */
+/* Mask for sample_regs_intr: PERF_REG_X86_* 0 to 23 except DS, ES, FS and GS */
 #define BRS_REGS	0xff0fffULL
 
 struct brs_sample {
 	__u64 ip;
 	__u32 pid, tid;
-	__u64 count;		/* the event's count, by PERF_SAMPLE_READ */
+	__u64 count;		/* the event's count, read with PERF_SAMPLE_READ */
 	__u64 period;
 	__u64 nr_chain;
 	__u64 chain[128];
@@ -39,15 +39,15 @@ struct brs_event {
 	__u64 regs_mask;
 	struct perf_event_mmap_page *page;
 	size_t size;
-	/* lost samples, and records of throttling, that brs_next() has counted */
+	/* lost samples and throttling records that brs_next() has counted */
 	__u64 lost, throttled, unthrottled;
 };
 
 bool brs_present(void);
 
-/* Attributes of branch-brs with branch stacks, for user and kernel, disabled */
+/* Get attributes of branch-brs with branch stacks, for user and kernel, disabled */
 struct perf_event_attr brs_attr(__u64 period);
-/* Attributes of branch-brs without branch stacks; an event with period 0 only counts */
+/* Get attributes of branch-brs without branch stacks; an event with period 0 only counts */
 struct perf_event_attr brs_plain_attr(__u64 period);
 int brs_try(struct perf_event_attr *attr, pid_t pid, int cpu, int group);
 int brs_open(struct brs_event *event, struct perf_event_attr *attr, pid_t pid, int cpu,
@@ -58,7 +58,10 @@ void brs_stop(struct brs_event *event);
 bool brs_next(struct brs_event *event, struct brs_sample *sample);
 __u64 brs_count(int fd);
 
-/* Numbers of samples by their branch stacks; brs_drain() adds to them */
+/*
+ * Numbers of samples, by the contents of their branch stacks; brs_drain()
+ * increments them
+ */
 struct brs_tally {
 	unsigned long samples, empty, full;
 	unsigned long exact;	/* full stacks of brs_mix() without an error */
@@ -68,7 +71,7 @@ struct brs_tally {
 
 void brs_drain(struct brs_event *event, struct brs_tally *tally);
 
-/* Code whose taken branches are known, see brs_code.S */
+/* A taken branch of the code in brs_code.S */
 struct brs_known {
 	__u64 from, to;
 	__u64 type;		/* the branch's PERF_BR_* */
@@ -94,7 +97,10 @@ void brs_body_b(long loops);
 
 static inline bool brs_is_kernel(__u64 address)
 {
-	/* a value in the last page is a small negative number, not an address */
+	/*
+	 * addresses in the last page are not valid: such a value is a small
+	 * negative number
+	 */
 	return address >= 0xffff800000000000ULL && address < 0xfffffffffffff000ULL;
 }
 
@@ -103,23 +109,23 @@ static inline bool brs_within(__u64 address, const char *start, const char *end)
 	return address >= (uintptr_t)start && address < (uintptr_t)end;
 }
 
-/* Names of the kernel's functions, found by address in /proc/kallsyms */
+/* Load the names of the kernel's functions from /proc/kallsyms, and find them by address */
 bool brs_symbols_load(void);
 const char *brs_symbol(__u64 address);
 bool brs_symbol_has(__u64 address, const char *const *words);
 const char *brs_nmi_function(const struct brs_sample *sample);
 bool brs_crosses_idle(const struct brs_sample *sample);
 
-/* Files below /proc and /sys */
+/* Read and write files below /proc and /sys */
 bool brs_read_file(const char *path, char *text, size_t size);
 bool brs_write_file(const char *path, const char *text);
 void brs_pin(int cpu);
 bool brs_ping_pong(int cpu, int partner_cpu, long rounds);
 
-/* Returns the number of PMU interrupts since boot, summed over all CPUs. */
+/* Return the number of PMU interrupts since boot, summed over all CPUs. */
 unsigned long brs_interrupts(void);
 
-/* The values to restore of the sysctls that limit the rate of samples */
+/* Saved values of the sysctls that limit the rate of samples, to be restored */
 struct brs_limits {
 	char rate[32], percent[32];
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of the behaviours B1 and B17: a machine without Branch Sampling (BRS),
- * or with a kernel that is built without the BRS driver, has no BRS event, and
- * all other events work as before.
+ * Tests of the behaviours B1 and B17: on a machine without Branch Sampling (BRS),
+ * or with a kernel built without the BRS driver, there is no BRS event, and all
+ * other events work as before.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,18 +17,18 @@ BRS_WITHOUT_LIMITS
 
 #define CAPS	"/sys/bus/event_source/devices/cpu/caps/branches"
 
-/* AMD families that have rules for which event may be on which counter */
+/* AMD families that restrict the counters on which some events can count */
 #define ZEN		0x17
 #define BULLDOZER	0x15
 
 /*
- * The event of floating point operations: on Zen it needs two counters, on
- * Bulldozer it counts on counter 3 only.
+ * The event of floating point operations: it needs two counters on Zen, and counts
+ * only on counter 3 on Bulldozer.
  */
 #define FLOPS	0x003
 #define MEMBERS	8
 
-/* The family of an AMD processor with six counters; 0 on other machines */
+/* Return the family of an AMD processor with six counters, 0 on other machines */
 static int amd_family(void)
 {
 	FILE *file = fopen("/proc/cpuinfo", "r");
@@ -60,9 +60,9 @@ static struct perf_event_attr plain(__u64 config, __u64 period)
 }
 
 /*
- * The number of events with the code @config that fit into one group.  If @after
- * is not 0, an event with the code @after has to fit into the group as well;
- * if it does not, returns the error.
+ * Return how many events with the code @config fit into one group.  If @after is
+ * not 0, check that an event with the code @after then fits into the group, too;
+ * return the error if it does not fit.
  */
 static int group_of(__u64 config, __u64 after)
 {
@@ -141,7 +141,10 @@ TEST_F(absent, b1_plain_events_count)
 	brs_stop(&e);
 	count = brs_count(fd);
 	close(fd);
-	/* brs_mix() takes 799999 branches; some come before and after it */
+	/*
+	 * brs_mix() takes 799999 branches; some more are taken before and after
+	 * brs_mix()
+	 */
 	EXPECT_GE(count, 799999);
 	EXPECT_LE(count, 801000);
 }
@@ -166,7 +169,7 @@ TEST_F(absent, b1_plain_events_sample)
 	EXPECT_LE(samples, 400);
 }
 
-/* The rules of BRS for periods do not hold for events without a branch stack. */
+/* Events without a branch stack can have periods that BRS rejects. */
 TEST_F(absent, b1_plain_events_have_any_period)
 {
 	static const __u64 periods[] = { 0, 1, 16, 17 };
@@ -194,11 +197,11 @@ TEST_F(absent, b1_family_keeps_its_constraints)
 {
 	int family = amd_family();
 
-	/* retired branches count on each of the six counters */
+	/* retired branches can be counted by each of the six counters */
 	EXPECT_EQ(6, group_of(0xc2, 0));
 
 	if (family >= ZEN) {
-		/* each event takes an even counter and the next odd counter */
+		/* each event uses an even counter and the next odd counter */
 		EXPECT_EQ(3, group_of(FLOPS | 0xff00, 0));
 	} else if (family == BULLDOZER) {
 		EXPECT_EQ(1, group_of(FLOPS, 0xc2));

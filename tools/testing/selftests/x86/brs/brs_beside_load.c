@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Samples a loop of system calls by BRS and by another event at the same time,
- * and prints the numbers of interrupts, stacks and samples of the other event.
- * For scripts that compare kernels.
+ * Sample a loop of system calls by a BRS event and by another event at the same
+ * time, and print the numbers of interrupts, of branch stacks, and of samples of
+ * the other event.  For scripts that compare kernels.
  *
  * usage: brs_beside_load CONFIG PERIOD LOOPS [user]
  *

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Code whose taken branches are known, and a table of the branches of brs_mix()
- */
+/* Code with known taken branches, and a table of the branches of brs_mix() */
 
-/* Types of branches: the PERF_BR_* values of linux/perf_event.h */
+/* Branch types: the PERF_BR_* values of linux/perf_event.h */
 #define COND		1
 #define UNCOND		2
 #define IND		3
@@ -15,7 +13,8 @@
 
 /*
  * void brs_mix(long loops): eight taken branches in each loop, of all types that
- * user code has except system calls.  A stack of 16 branches covers two loops.
+ * user code can contain except system calls.  A stack of 16 branches covers two
+ * loops.
  */
 	.globl	brs_mix
 	.type	brs_mix, @function

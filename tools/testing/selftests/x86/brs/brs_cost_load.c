@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Load for an emulator that counts the kernel's instructions: samples a loop of
- * user branches and system calls, user and kernel together.  Prints the number
- * of stacks, of full stacks, and of full stacks that have no branch of the PMU's
- * own interrupt.  With PERIOD 0 the loop runs without sampling.
+ * Load for an emulator that counts the kernel's instructions: sample a loop of
+ * user branches and system calls, user and kernel together.  Prints the number of
+ * stacks, of full stacks, and of full stacks without a branch of the PMU's own
+ * interrupt.  With PERIOD 0 the loop runs without sampling.
  *
  * usage: brs_cost_load PERIOD LOOPS
  */
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 		brs_limits_restore(&saved);
 		return 1;
 	}
-	/* touch the ring buffer's pages now, so that sampling has no page faults */
+	/* touch the ring buffer's pages now, to prevent page faults during sampling */
 	for (at = 0; at < e.size; at += getpagesize())
 		(void)*((volatile char *)e.page + at);
 	if (period)

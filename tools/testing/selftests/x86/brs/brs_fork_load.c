@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Load for a debug kernel: programs that fork and exec on all CPUs while BRS
- * events sample them, user and kernel.  There is an event on each CPU, and one
- * event that the children inherit.  CPU 1 goes offline at times.
+ * Load for a debug kernel: programs fork and exec on all CPUs while BRS events
+ * sample user and kernel.  There is an event on each CPU, and one event that
+ * child processes inherit.  CPU 1 goes offline at times.
  *
  * usage: brs_fork_load SECONDS
  */
@@ -18,7 +18,7 @@
 #define MAX_CPUS	8
 #define ONLINE		"/sys/devices/system/cpu/cpu1/online"
 
-/* periods that are primes, so that samples do not always hit the same branch */
+/* prime numbers as periods, so that samples do not always hit the same branch */
 static const __u64 periods[] = { 10007, 1009, 337, 20011 };
 
 static long now(void)
@@ -30,8 +30,8 @@ static long now(void)
 }
 
 /*
- * Starts three children: the first child only runs, the second child executes a
- * program, and the third child has a child itself.
+ * Start three children: the first child only runs, the second child executes a
+ * program, and the third child starts a child of its own.
  */
 static bool fork_some(char *self)
 {
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	}
 	end = now() + atol(argv[1]);
 	if (end == now())
-		return 0;	/* run by exec in a child, with 0 SECONDS */
+		return 0;	/* started by exec in a child, with 0 SECONDS */
 	if (cpus > MAX_CPUS)
 		cpus = MAX_CPUS;
 
@@ -99,7 +99,10 @@ int main(int argc, char **argv)
 				fprintf(stderr, "brs_fork_load: a child went wrong\n");
 				return 1;
 			}
-			/* with CPU 0's event stopped, the task's event gets the counter */
+			/*
+			 * when the event of CPU 0 is stopped, the task's event
+			 * gets the counter
+			 */
 			if (i % 4 == 3) {
 				brs_stop(&e[0]);
 				brs_mix(1000);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Load for the behaviour B13, no PMU interrupt is held while its CPU is halted,
- * on an emulator that counts such interrupts: sample all CPUs while two tasks
- * on two CPUs wait for each other, so that periods end at all places of the
- * CPUs' ways into idle and out of idle.
+ * Load for the behaviour B13: no PMU interrupt is held while its CPU is halted.
+ * For an emulator that counts held interrupts.  Samples all CPUs while two tasks on
+ * two CPUs wait for each other, so that periods end everywhere in the code with
+ * which CPUs enter and leave idle.
  *
  * usage: brs_idle_load [ROUNDS [offline]]
  *
- * With "offline", CPU 1 goes offline and comes back, five times for each period,
+ * With "offline", CPU 1 goes offline and online again five times for each period,
  * while all CPUs are sampled.
  */
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@
 #define TOGGLES		5
 #define ONLINE		"/sys/devices/system/cpu/cpu1/online"
 
-/* periods that are primes, so that samples do not always hit the same branch */
+/* prime numbers as periods, so that samples do not always hit the same branch */
 static const __u64 periods[] = { 1009, 337, 101 };
 
 int main(int argc, char **argv)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For the behaviour B13, no branch stack goes across HLT or MWAIT: samples all
- * CPUs, which go idle again and again, until there are STACKS stacks of each
- * PERIOD, and prints how many of the stacks go across HLT or MWAIT.
+ * Load for the behaviour B13: no branch stack crosses HLT or MWAIT.  Samples all
+ * CPUs, which go idle again and again, until there are STACKS branch stacks for
+ * each PERIOD, and prints how many of the stacks cross HLT or MWAIT.
  *
  * usage: brs_idle_stacks STACKS PERIOD...
  *
- * With two CPUs, two tasks wait for each other; with one CPU, a task sleeps for a
- * short time again and again.  Fails if a period gives fewer stacks than STACKS.
+ * With two CPUs, two tasks wait for each other; with one CPU, a task repeatedly
+ * sleeps for a short time.  Fails if a period gives fewer stacks than STACKS.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "brs.h"
 
 #define MAX_CPUS	8
-#define ROUNDS		2000	/* rounds of idling until a ring buffer is read */
+#define ROUNDS		2000	/* rounds of idling before each reading of the ring buffers */
 #define SLEEP		1000	/* nanoseconds */
 
 static bool idle_often(int cpus)
@@ -35,7 +35,7 @@ static bool idle_often(int cpus)
 	return true;
 }
 
-/* Prints the branches of a stack that goes across HLT or MWAIT, newest first. */
+/* Print the branches of a stack that crosses HLT or MWAIT, newest first. */
 static void print_stack(const struct brs_sample *s)
 {
 	__u64 i;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Load for the behaviour B15, BRS works after kexec and after a crash: starts
- * another kernel while BRS events sample all CPUs, user and kernel.  With
- * "crash", the running kernel crashes and so does not stop the events before.
+ * Load for the behaviour B15: BRS works after kexec and after a crash.  Starts
+ * another kernel while BRS events sample all CPUs, user and kernel.  With "crash",
+ * the running kernel crashes, and so does not stop the events first.
  *
  * usage: brs_kexec_load KERNEL INITRD ARGUMENTS [crash]
  */
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 	brs_mix(100000);
 	for (cpu = 0; cpu < cpus; cpu++)
 		brs_drain(&e[cpu], &t);
-	/* The kernel log, as standard output may be lost when this kernel ends */
+	/* Print to the kernel log, as standard output can be lost when this kernel ends */
 	snprintf(said, sizeof(said), "brs_kexec_load: stacks %lu full %lu\n", t.samples, t.full);
 	brs_write_file("/dev/kmsg", said);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs a guest by /dev/kvm while BRS samples the CPU that it runs on, and prints
- * what came of it.  For scripts.  The guest is a loop of branches in real mode.
+ * Run a KVM guest while BRS samples the CPU of the guest, and print how many branch
+ * stacks and sample addresses belong to the guest.  For scripts.  The guest is a
+ * loop of branches in real mode.
  *
  * usage: brs_kvm_load PERIOD RUNS [exclude_guest] [exclude_host]
  *
- * Exits with 4 where there is no BRS or no KVM.
+ * Exits with 4 on a machine without BRS or KVM.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -23,7 +24,7 @@
 #define GUEST_CODE	0x1000
 #define GUEST_LOOPS	30000
 
-/* Three taken branches a loop, of 16 bit code */
+/* Machine code of 16 bits with three taken branches in each loop */
 static const unsigned char guest_code[] = {
 	0x66, 0xb9, GUEST_LOOPS & 0xff, GUEST_LOOPS >> 8, 0, 0,	/* mov $GUEST_LOOPS, %ecx */
 	0xeb, 0x00,		/* 1: jmp 2f */
@@ -71,7 +72,7 @@ static void make_guest(struct guest *g, int kvm)
 		err(1, "KVM_SET_SREGS");
 }
 
-/* From the start of the code to HLT; false if the guest ended in another way */
+/* Run the guest from the start of its code to HLT; return false if it ended otherwise */
 static bool run_guest(struct guest *g)
 {
 	struct kvm_regs regs = { .rip = GUEST_CODE, .rflags = 2 };

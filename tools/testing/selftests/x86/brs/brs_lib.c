@@ -47,7 +47,7 @@ struct perf_event_attr brs_plain_attr(__u64 period)
 	return attr;
 }
 
-/* Opens an event; returns its file descriptor or a negative error number. */
+/* Open an event; return its file descriptor or a negative error number. */
 int brs_try(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
 {
 	int fd = syscall(SYS_perf_event_open, attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC);
@@ -56,8 +56,8 @@ int brs_try(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
 }
 
 /*
- * Opens an event with a ring buffer of @pages pages, a power of two.  Returns 0
- * or a negative error number.
+ * Open an event with a ring buffer of @pages pages, a power of two.  Return 0 or a
+ * negative error number.
  */
 int brs_open(struct brs_event *event, struct perf_event_attr *attr, pid_t pid, int cpu,
 	     unsigned int pages)
@@ -109,7 +109,7 @@ __u64 brs_count(int fd)
 	return count;
 }
 
-/* The words of one record that are still to be read, in a copy of the record */
+/* The 64-bit words of a copied record that are still to be decoded */
 struct words {
 	const __u64 *at, *end;
 };
@@ -129,7 +129,7 @@ static void take_array(struct words *w, void *to, size_t room, __u64 nr, size_t 
 	w->at += n;
 }
 
-/* Decodes the fields of a PERF_RECORD_SAMPLE, in the order of perf_event.h. */
+/* Decode the fields of a PERF_RECORD_SAMPLE, in the order of perf_event.h. */
 static void decode(const struct brs_event *event, struct words *w, struct brs_sample *s)
 {
 	__u64 type = event->sample_type, both;
@@ -166,8 +166,8 @@ static void decode(const struct brs_event *event, struct words *w, struct brs_sa
 }
 
 /*
- * Reads records up to the next sample; false if the ring buffer has no sample
- * left.  Counts lost samples and the records of throttling in @event.
+ * Read records up to the next sample; return false if no sample is left in the ring
+ * buffer.  Count lost samples and throttling records in @event.
  */
 bool brs_next(struct brs_event *event, struct brs_sample *sample)
 {
@@ -209,7 +209,7 @@ bool brs_next(struct brs_event *event, struct brs_sample *sample)
 	}
 }
 
-/* The index of the branch of brs_mix() at the address @from, or -1 */
+/* Return the index of the branch of brs_mix() at the address @from, or -1 */
 int brs_mix_index(__u64 from)
 {
 	int i;
@@ -222,10 +222,10 @@ int brs_mix_index(__u64 from)
 }
 
 /*
- * Compares a branch stack with the branches that brs_mix() takes.  Returns the
+ * Compare a branch stack with the branches that brs_mix() takes.  Return the
  * number of errors: an entry with the wrong target, or an entry whose next older
- * entry is not the branch that brs_mix() takes before.  Returns -1 if the stack
- * has a branch of other code.
+ * entry is not the previous branch of brs_mix().  Return -1 if the stack contains
+ * a branch of other code.
  */
 int brs_mix_breaks(const struct brs_sample *s)
 {
@@ -255,7 +255,7 @@ static bool has_no_mix(const struct brs_sample *s)
 	return true;
 }
 
-/* Reads all samples in the ring buffer and adds them to @tally. */
+/* Read all samples in the ring buffer and add them to @tally. */
 void brs_drain(struct brs_event *event, struct brs_tally *tally)
 {
 	struct brs_sample s;
@@ -286,7 +286,7 @@ static int by_address(const void *a, const void *b)
 }
 
 /*
- * Reads /proc/kallsyms for brs_symbol().  Returns false if the kernel hides its
+ * Read /proc/kallsyms for brs_symbol().  Return false if the kernel hides its
  * addresses or has no symbols.
  */
 bool brs_symbols_load(void)
@@ -332,7 +332,7 @@ const char *brs_symbol(__u64 address)
 	return low ? symbols[low - 1].name : "";
 }
 
-/* Whether @address is in a kernel function with one of @words in its name */
+/* Return whether @address is in a kernel function whose name contains one of @words */
 bool brs_symbol_has(__u64 address, const char *const *words)
 {
 	const char *name;
@@ -347,9 +347,9 @@ bool brs_symbol_has(__u64 address, const char *const *words)
 }
 
 /*
- * If a branch in the stack comes from a function that only an NMI runs, on its
- * way in or out or in the PMU's interrupt handler, returns the function's name.
- * Returns NULL otherwise.
+ * Return the name of the first function in a branch stack that only an NMI runs:
+ * its entry, its exit or the PMU's interrupt handler.  Return NULL if no branch
+ * comes from such a function.
  */
 const char *brs_nmi_function(const struct brs_sample *s)
 {
@@ -368,10 +368,10 @@ const char *brs_nmi_function(const struct brs_sample *s)
 }
 
 /*
- * Whether the stack has a branch from an idle function to an interrupt's entry,
- * which means that BRS was on in HLT or MWAIT.  An interrupt that comes just
+ * Return whether a branch stack leads from an idle function to an interrupt's
+ * entry, which shows that BRS was on in HLT or MWAIT.  Interrupts that come just
  * after another interrupt has returned, or just after perf's idle hook has
- * returned, does not count: HLT was over already.
+ * returned, are ignored: in these cases, HLT was already over.
  */
 bool brs_crosses_idle(const struct brs_sample *s)
 {
@@ -383,7 +383,7 @@ bool brs_crosses_idle(const struct brs_sample *s)
 		"asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi", "irq_entries_start", NULL
 	};
 	static const char *const hooks[] = { "perf_idle", NULL };
-	/* This function enables interrupts after the idle function has returned. */
+	/* default_idle_call() enables interrupts after the idle function has returned. */
 	static const char *const after[] = { "default_idle_call", NULL };
 	__u64 i;
 
@@ -458,8 +458,8 @@ unsigned long brs_interrupts(void)
 }
 
 /*
- * One side of brs_ping_pong(): sends a byte to the other task, waits until the
- * byte comes back, and runs a few branches in each round.
+ * Run one side of brs_ping_pong(): send a byte to the other task, wait until the
+ * byte comes back, and run a few branches in each round.
  */
 static bool pass_byte(int from, int to, bool first, long rounds)
 {
@@ -479,8 +479,8 @@ static bool pass_byte(int from, int to, bool first, long rounds)
 }
 
 /*
- * Two tasks on two CPUs wait for each other, so that each CPU goes idle in each
- * round.  Returns false if a task could not be started or failed.
+ * Run two tasks on two CPUs that wait for each other, so that each CPU goes idle in
+ * each round.  Return false if a task could not be started or failed.
  */
 bool brs_ping_pong(int cpu, int partner_cpu, long rounds)
 {
@@ -509,10 +509,10 @@ bool brs_ping_pong(int cpu, int partner_cpu, long rounds)
 }
 
 /*
- * Sets the highest rate of samples and stores the old values in @saved.  The
- * kernel takes no new rate while perf_cpu_time_max_percent is 0, so this sets
- * the percentage to 25, then the rate, and then the percentage to 0, so that
- * the kernel does not lower the rate.
+ * Set the highest rate of samples and store the old values in @saved.  The kernel
+ * accepts no new rate while perf_cpu_time_max_percent is 0.  So set the percentage
+ * to 25, then the rate, and then the percentage to 0, with which the kernel does
+ * not lower the rate.
  */
 bool brs_limits_rate(struct brs_limits *saved, const char *rate)
 {

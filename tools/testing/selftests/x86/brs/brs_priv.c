@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of the behaviours B7 and B8: which branches the filters for privilege
- * levels keep, and that an event for user mode shows no kernel address.
+ * Tests of the behaviours B7 and B8: the branches that each filter for privilege
+ * levels keeps, and that an event for user mode shows no kernel address.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -38,7 +38,10 @@ static void look(const struct brs_sample *s, struct counts *c)
 			       brs_is_kernel(s->branch[i].to);
 	}
 	for (i = 0; i < s->nr_chain; i++) {
-		/* PERF_CONTEXT_KERNEL is no kernel address by brs_is_kernel() */
+		/*
+		 * brs_is_kernel() does not recognize PERF_CONTEXT_KERNEL as a
+		 * kernel address
+		 */
 		c->kernel_chain += brs_is_kernel(s->chain[i]) ||
 				   s->chain[i] == PERF_CONTEXT_KERNEL;
 	}
@@ -46,7 +49,7 @@ static void look(const struct brs_sample *s, struct counts *c)
 		c->kernel_regs += brs_is_kernel(s->regs[i]);
 }
 
-/* Samples a loop of system calls, which is in the kernel most of the time. */
+/* Sample a loop of system calls, which is in the kernel most of the time. */
 static struct counts record(struct __test_metadata *_metadata, struct perf_event_attr *attr)
 {
 	struct counts c = {};
@@ -54,7 +57,7 @@ static struct counts record(struct __test_metadata *_metadata, struct perf_event
 	struct brs_event e;
 	int err;
 
-	/* 128 pages: as much memory as an unprivileged user may lock by default */
+	/* 128 pages: as much memory as an unprivileged user can lock by default */
 	err = brs_open(&e, attr, 0, -1, 128);
 	EXPECT_EQ(0, err);
 	if (err)
@@ -85,8 +88,9 @@ TEST(b7_user_stack_has_no_kernel_address)
 }
 
 /*
- * A kernel stack keeps a branch by its target.  A system call's target is in the
- * kernel, so the stack shows from which user address the system call came.
+ * A filter for kernel branches keeps a branch by its target.  The target of a
+ * system call is in the kernel, so the branch stack shows the user address from
+ * which the system call came.
  */
 TEST(b7_kernel_stack_has_kernel_targets)
 {
@@ -152,7 +156,10 @@ FIXTURE_SETUP(unprivileged)
 	ASSERT_TRUE(brs_write_file(PARANOID, "2"));
 }
 
-/* Runs in the parent, which is still root: the test's process has become nobody. */
+/*
+ * Restore the sysctl in the parent, which is still root: the test process now
+ * runs as nobody.
+ */
 FIXTURE_TEARDOWN_PARENT(unprivileged)
 {
 	if (self->paranoid[0])

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of the behaviours B3 and B4: which BRS events perf_event_open() and
- * PERF_EVENT_IOC_PERIOD refuse, with which error, and which similar events they
- * accept.
+ * Tests of the behaviours B3 and B4: the BRS events that perf_event_open() and
+ * PERF_EVENT_IOC_PERIOD reject, the error for each, and similar events that the
+ * kernel accepts.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,8 +14,8 @@
 BRS_WITHOUT_LIMITS
 
 /*
- * Opens an event on this task and closes the event again.  Returns 0 or a
- * negative error number.
+ * Open an event on this task and close the event again.  Return 0 or a negative
+ * error number.
  */
 static int try_open(struct perf_event_attr *attr)
 {
@@ -36,7 +36,7 @@ FIXTURE_VARIANT(attribute)
 {
 	__u64 period;
 	__u64 freq, precise;
-	__u64 branches;		/* PERF_SAMPLE_BRANCH_*, besides ANY */
+	__u64 branches;		/* PERF_SAMPLE_BRANCH_* flags, besides ANY */
 	__u64 exclude_user, exclude_kernel, exclude_hv;
 	__u64 inherit, pinned, exclusive;
 	int expected;
@@ -183,7 +183,7 @@ TEST_F(attribute, b3_open_for_a_cpu)
 /*
  * The attributes that decide whether a BRS event can be opened, for the test of
  * all their combinations.  If a combination breaks two rules with different
- * errors, either error is right.
+ * errors, either error is correct.
  */
 struct combination {
 	__u64 period;
@@ -222,7 +222,7 @@ static const struct {
 	{ PERF_SAMPLE_BRANCH_CALL_STACK, -EOPNOTSUPP },
 	{ 1ULL << 19, -EOPNOTSUPP },		/* BRANCH_COUNTERS, since Linux 6.8 */
 	{ 1ULL << 40, -EINVAL },		/* not a PERF_SAMPLE_BRANCH_* bit */
-	{ 0, -EINVAL },				/* asks for no type of branches */
+	{ 0, -EINVAL },				/* asks for no branch type */
 };
 
 static const __u64 all_levels[] = {
@@ -238,8 +238,8 @@ static size_t take(size_t *n, size_t choices)
 }
 
 /*
- * Makes the @n-th combination, and the error that its type of branches has to
- * give.  Returns false if there are not so many combinations.
+ * Make the combination number @n, and set @type_expected to the error for its branch
+ * types.  Return false if there is no such combination.
  */
 static bool nth_combination(size_t n, struct combination *c, int *type_expected)
 {
@@ -258,13 +258,13 @@ static bool nth_combination(size_t n, struct combination *c, int *type_expected)
 	return !n;
 }
 
-/* Whether @err is a right result of opening the combination @c */
+/* Return whether @err is a correct result of opening the combination @c */
 static bool fits(const struct combination *c, int type_expected, int err)
 {
 	bool invalid = false, unsupported = false;
 	__u64 level = c->branches & PLM;
 
-	/* an event without a PERF_SAMPLE_BRANCH_* level takes it from exclude_* */
+	/* an event without a PERF_SAMPLE_BRANCH_* level gets its level from exclude_* */
 	if (!level)
 		level = (c->exclude_user ? 0 : PERF_SAMPLE_BRANCH_USER) |
 			(c->exclude_kernel ? 0 : PERF_SAMPLE_BRANCH_KERNEL);
@@ -312,7 +312,7 @@ TEST(b3_every_combination)
 			break;
 		err = try_combination(&c);
 		opened += !err;
-		/* log the first five wrong results only */
+		/* log only the first five wrong results */
 		if (!fits(&c, type_expected, err) && wrong++ < 5)
 			TH_LOG("combination %u, period %llu branches 0x%llx: error %d",
 			       tried, c.period, c.branches, err);
@@ -322,7 +322,7 @@ TEST(b3_every_combination)
 	EXPECT_EQ(0, wrong);
 }
 
-/* Without a branch stack, branch-brs can have any period or a frequency. */
+/* Check that branch-brs without a branch stack can have any period or a frequency. */
 TEST(b3_no_rule_without_a_stack)
 {
 	static const __u64 periods[] = { 0, 1, 16, 17 };
@@ -428,8 +428,8 @@ TEST(b4_group_with_others_is_fine)
 }
 
 /*
- * The event of floating point operations.  As it can count more than 15 of them
- * in a cycle, it takes two counters.
+ * The event of floating point operations.  It uses two counters, because it can
+ * count more than 15 operations in a cycle.
  */
 #define FLOPS	0x003
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of the behaviours B9, B10 and B11: BRS events for kernel and user at
- * short periods, where the PMU's own interrupt takes as many branches as a
+ * Tests of the behaviours B9, B10 and B11: BRS events for kernel and user with
+ * short periods, in which the PMU's own interrupt takes as many branches as a
  * period, and BRS events beside another sampling event.
  */
 #define _GNU_SOURCE
@@ -9,12 +9,12 @@
 
 #include "brs_test.h"
 
-/* The kernel's default rate: events with a short period are throttled */
+/* The kernel's default rate, at which events with a short period are throttled */
 BRS_LIMITS("100000")
 
 #define INSTRUCTIONS	0xc0
 
-/* How often b11_stopped_at_any_place stops the BRS event with each period */
+/* How many times b11_stopped_at_any_place stops the BRS event for each period */
 #define STOPS		400
 
 FIXTURE(period)
@@ -72,7 +72,7 @@ TEST_F(period, b9_no_more_samples_than_periods)
 	struct brs_event e;
 	__u64 count;
 
-	/* interrupts before the end of a period would make too many samples */
+	/* interrupts before the end of a period would cause too many samples */
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 4096));
 	brs_start(&e);
 	brs_mixed_calls(variant->loops);
@@ -103,12 +103,18 @@ TEST_F(period, b9_user_stacks_are_exact)
 	while (brs_next(&e, &s)) {
 		int breaks = brs_mix_breaks(&s);
 
-		/* skip a stack that an interrupt handler filled with kernel branches */
+		/*
+		 * skip a stack that contained only kernel branches of an
+		 * interrupt handler
+		 */
 		if (!s.nr && (__s64)s.ip < 0)
 			continue;
 		samples++;
 		EXPECT_LE(breaks, 0);
-		/* a stack has fewer entries when its kernel branches are filtered out */
+		/*
+		 * a stack contains fewer entries after its kernel branches are
+		 * filtered out
+		 */
 		exact += !breaks && s.nr >= BRS_DEPTH / 2;
 	}
 	brs_close(&e);
@@ -130,7 +136,7 @@ TEST(b10_no_entry_of_the_interrupt)
 	if (!brs_symbols_load())
 		SKIP(return, "/proc/kallsyms has no addresses");
 
-	/* periods around the number of branches that the PMU's interrupt takes */
+	/* periods similar to the number of branches that the PMU's interrupt takes */
 	for (period = 151; period <= 401; period += 10) {
 		struct perf_event_attr attr = brs_attr(period);
 
@@ -164,9 +170,9 @@ FIXTURE_VARIANT(beside)
 	__u64 config;
 	/*
 	 * The other event's period: @period if the event excludes the kernel, and
-	 * @kernel_period if it counts in the kernel.  There, it counts its own
-	 * interrupt too, and a short period would end in each interrupt, so that
-	 * the program would not run.
+	 * @kernel_period if it counts in the kernel.  There, the event also counts
+	 * its own interrupt, and a short period would end in each interrupt, so
+	 * that the program would make no progress.
 	 */
 	__u64 period;
 	__u64 kernel_period;
@@ -198,7 +204,7 @@ struct beside_tally {
 	unsigned long others;
 };
 
-/* Opens a BRS event @e and another sampling event @o, on another counter. */
+/* Open a BRS event @e and another sampling event @o, on another counter. */
 static bool open_both(struct __test_metadata *_metadata, struct brs_event *e, struct brs_event *o,
 		      struct perf_event_attr *attr, __u64 config, __u64 period)
 {
@@ -221,7 +227,7 @@ static bool open_both(struct __test_metadata *_metadata, struct brs_event *e, st
 	return !err;
 }
 
-/* Samples @work by a BRS event and by another event; returns both numbers. */
+/* Sample @work by a BRS event and by another event; count the samples of both events. */
 static struct beside_tally record_beside(struct __test_metadata *_metadata,
 					 __u64 config, __u64 period, bool user_only,
 					 void (*work)(long), long loops)
@@ -286,10 +292,10 @@ TEST_F(beside, b11_period_is_kept)
 }
 
 /*
- * The other event's interrupts come at each place of the code that stops the BRS
- * event.  An interrupt that causes the next interrupt would start a storm, which
- * ends only when the event is throttled.  The number of interrupts would show
- * the storm.
+ * Let the other event's interrupts come at each place of the code that stops the
+ * BRS event.  If an interrupt caused the next interrupt, a storm of interrupts
+ * would start, and end only when the event is throttled.  The number of interrupts
+ * would show the storm.
  */
 TEST_F(beside, b11_stopped_at_any_place)
 {
@@ -329,10 +335,10 @@ TEST_F(beside, b11_stopped_at_any_place)
 		brs_close(&e);
 		EXPECT_GT(t.samples, 50);
 		/*
-		 * There are interrupts without a sample: an interrupt with a
-		 * sample, or a stop of the PMU, may end a recording early.  The
-		 * recording is then made again and needs a second interrupt.
-		 * Each round stops the PMU twice, and timer ticks stop it, too.
+		 * There are interrupts without a sample: an interrupt with a sample,
+		 * or a stop of the PMU, can end a recording early.  The recording is
+		 * then repeated and needs a second interrupt.  Each round stops the PMU
+		 * twice, and timer ticks also stop the PMU.
 		 */
 		EXPECT_LE(interrupts, 2 * samples + 4 * STOPS);
 	}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ask the processor what no manual tells about branch sampling.  There is a line
- * "# question: answer" for each question, and a test that passes if the question
- * could be asked and answered, whatever the answer is.
+ * Ask the processor questions about branch sampling that no manual answers.  For
+ * each question, the program prints a line "# question: answer", and runs a test
+ * that passes if the question could be answered, whatever the answer is.
  *
- * What a program in user mode cannot ask is asked by the kernel module brs_probe,
- * where there is one.
+ * The kernel module brs_probe, if it is loaded, asks the questions that a program
+ * in user mode cannot ask.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,10 +24,10 @@
 
 #define INSTRUCTIONS	0xc0
 
-/* Jumps in a row, and how many to the end of the period: there is one sample in a row */
+/* Jumps in a row, and jumps to the end of the period: there is one sample in a row */
 #define ROW		4000
 #define PERIOD		2500
-/* Samples for each question */
+/* Number of samples for each question */
 #define RUNS		64
 #define PAGES		256
 
@@ -35,8 +35,8 @@
 #define TEXT(x)		TEXT_OF(x)
 
 /*
- * ask_row(fd, request): ioctl() by an instruction that is followed by a row of
- * jumps, each to the next instruction.  ask_fused_row() has a comparison before
+ * ask_row(fd, request): call ioctl() by an instruction that is followed by a row
+ * of jumps, each to the next instruction.  ask_fused_row() has a comparison before
  * each jump.
  *
  * ask_touch(from, pages): write to each page.
@@ -73,7 +73,7 @@ void ask_fused_row(int fd, unsigned long request);
 void ask_touch(char *from, unsigned long pages);
 extern const char ask_row_start[], ask_fused_start[];
 
-/* Several measured values */
+/* The values that were measured for one question */
 struct values {
 	long value[RUNS];
 	unsigned int nr;
@@ -97,7 +97,7 @@ static void answer(const char *question, const char *format, ...)
 	ksft_test_result_pass("asked: %s\n", question);
 }
 
-/* Answer by the range of values that were measured more than once */
+/* Answer a question by the range of values that were measured more than once */
 static void answer_range(const char *question, const struct values *values)
 {
 	long min = LONG_MAX, max = LONG_MIN;
@@ -106,7 +106,7 @@ static void answer_range(const char *question, const struct values *values)
 	for (i = 0; i < values->nr; i++) {
 		for (j = 0, same = 0; j < values->nr; j++)
 			same += values->value[j] == values->value[i];
-		/* An interrupt in the row makes a value that is not measured again */
+		/* An interrupt in the row causes a value that is not measured again */
 		if (same == 1)
 			continue;
 		min = values->value[i] < min ? values->value[i] : min;
@@ -124,9 +124,9 @@ static void answer_range(const char *question, const struct values *values)
 }
 
 /*
- * Run the row with a new event.
- * Return: 1 if there was a sample, and @s is the first one; 0 if there was none;
- * a negative error number.
+ * Run a row of jumps with a new event.
+ * Return: 1 if there was a sample, with the first sample in @s; 0 if there was no
+ * sample; a negative error number.
  */
 static int sample(struct perf_event_attr *attr, void (*row)(int fd, unsigned long request),
 		  struct brs_sample *s)
@@ -167,7 +167,7 @@ static void ask_recording(void)
 	for (i = 0; i < RUNS; i++) {
 		if (sample(&attr, ask_row, &s) <= 0 || s.nr != BRS_DEPTH)
 			continue;
-		/* With a branch outside the row, an interrupt has hit the recording */
+		/* If a branch is outside the row, an interrupt has hit the recording */
 		if (jumps(s.branch[0].from) < 0 || jumps(s.branch[0].from) >= ROW ||
 		    jumps(s.branch[BRS_DEPTH - 1].from) < 0)
 			continue;
@@ -221,7 +221,7 @@ static void ask_fused(void)
 		ksft_test_result_skip("asked: %s\n", question);
 }
 
-/* How many events more are counted if each page is touched for the first time? */
+/* Return how many more events are counted if each page is touched for the first time */
 static long count_faults(__u64 config)
 {
 	struct perf_event_attr attr = {
@@ -271,12 +271,12 @@ static void ask_exceptions(void)
 	for (i = 0; i < ARRAY_LEN(events); i++) {
 		long more = count_faults(events[i].config);
 
-		/* The division drops the few events that interrupts add */
+		/* The division removes the few events that interrupts add */
 		answer(events[i].question, "%ld", (more + PAGES / 2) / PAGES);
 	}
 }
 
-/* Print the module's answers, a line each; @text is overwritten */
+/* Print the answers of brs_probe, a line for each answer; @text is overwritten */
 static void tell(char *text)
 {
 	char *line, *colon;
@@ -294,7 +294,7 @@ static void tell(char *text)
 	}
 }
 
-/* Ask the module; the number of answers in @text, or a negative error number */
+/* Read the answers of brs_probe into @text; return their number, or a negative error */
 static int ask_kernel(char *text, size_t size)
 {
 	FILE *file = fopen(PROBE, "r");

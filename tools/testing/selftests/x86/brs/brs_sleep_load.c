@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For the behaviour B15, recording goes on after suspend to RAM: samples a task
- * and a CPU, suspends, and checks that both events record branches afterwards.
- * The machine has to be woken up from outside.
+ * Load for the behaviour B15: recording continues after suspend to RAM.  Samples a
+ * task and a CPU, suspends, and checks that both events record branches afterwards.
+ * The machine must be woken up from outside.
  *
  * usage: brs_sleep_load
  */
@@ -17,8 +17,8 @@
 #define STATE	"/sys/power/state"
 
 /*
- * The fewest samples with an exact stack that brs_mix(100000) may give.  Its
- * 800000 branches are 792 periods; an interrupt makes a few stacks shorter.
+ * The minimum number of samples with an exact stack for brs_mix(100000).  Its
+ * 800000 branches are 792 periods; an interrupt shortens a few stacks.
  */
 #define EXACT	750
 
@@ -28,7 +28,7 @@ static void say(const char *when, const char *who, __u64 count, const struct brs
 	       (unsigned long long)count, t->samples, t->exact);
 }
 
-/* Samples brs_mix() by the task's event, and then again by the CPU's event. */
+/* Sample brs_mix() by the task's event, and then again by the CPU's event. */
 static bool record(struct brs_event e[2], const char *when)
 {
 	static const char *const who[] = { "task's", "CPU's" };
@@ -44,7 +44,10 @@ static bool record(struct brs_event e[2], const char *when)
 		brs_drain(&e[i], &t);
 		say(when, who[i], count, &t);
 		good &= t.exact >= EXACT && !t.wrong && count >= 799999;
-		/* both events need the same counter, so that one has to stop */
+		/*
+		 * the task's and the CPU's event need the same counter: stop
+		 * the task's event
+		 */
 		if (!i) {
 			brs_stop(&e[0]);
 			brs_start(&e[1]);
@@ -67,7 +70,7 @@ int main(void)
 		fprintf(stderr, "brs_sleep_load: needs root\n");
 		return 1;
 	}
-	/* CPU 0, which stays online during suspend */
+	/* use CPU 0, which stays online during suspend */
 	brs_pin(0);
 	attr.exclude_kernel = 1;
 	for (i = 0; i < 2; i++) {
@@ -81,7 +84,7 @@ int main(void)
 	brs_start(&e[0]);
 	good = record(e, "before");
 
-	/* suspend while the CPU's event is running */
+	/* suspend the machine while the CPU's event is running */
 	if (!brs_write_file(STATE, "mem")) {
 		fprintf(stderr, "brs_sleep_load: %s: %s\n", STATE, strerror(errno));
 		return 3;

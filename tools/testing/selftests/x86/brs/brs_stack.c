@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of the behaviours B2, B5 and B6: which events can have a branch stack,
- * which branches a stack has, and how many stacks there are.
+ * Tests of the behaviours B2, B5 and B6: the events that can have a branch stack,
+ * the branches in a stack, and the number of stacks.
  */
 #define _GNU_SOURCE
 #include <unistd.h>
@@ -25,7 +25,7 @@ static void no_kernel(struct perf_event_attr *attr)
 	attr->exclude_kernel = 1;
 }
 
-/* Samples of brs_mix() by the event @config have to be exact stacks. */
+/* Check that samples of brs_mix() by the event @config contain exact branch stacks. */
 static void records_mix(struct __test_metadata *_metadata, __u64 config)
 {
 	struct perf_event_attr attr = brs_attr(20011);
@@ -128,7 +128,10 @@ TEST(b5_newest_entry_is_where_the_sample_is)
 		if (!s.nr || !brs_within(s.branch[0].from, brs_chain_start, brs_chain_end))
 			continue;
 		samples++;
-		/* the sample's IP may be some instructions, here 64 bytes, later */
+		/*
+		 * the sample's IP can be some instructions, here 64 bytes,
+		 * after the branch's target
+		 */
 		near += s.ip - s.branch[0].to < 64;
 	}
 	brs_close(&e);
@@ -157,7 +160,7 @@ TEST(b5_sixteen_deep_in_user_code)
 	}
 	brs_close(&e);
 	TH_LOG("%u samples, %u full", samples, full);
-	/* branches of a timer interrupt are filtered out of the stack they are in */
+	/* branches of a timer interrupt are filtered out, and the stack is then not full */
 	EXPECT_GT(samples, 1500);
 	EXPECT_GE(full * 100, samples * 95);
 }
@@ -203,7 +206,7 @@ TEST(b5_flags_are_zero)
 
 	while (brs_next(&e, &s)) {
 		for (i = 0; i < s.nr; i++) {
-			/* struct perf_branch_entry has its flags after two addresses */
+			/* the flags of struct perf_branch_entry follow two addresses */
 			memcpy(&flags, (char *)&s.branch[i] + 16, sizeof(flags));
 			EXPECT_EQ(0, flags);
 			entries++;
@@ -227,7 +230,7 @@ TEST(b5_no_entry_outlives_a_stop)
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
 	/*
 	 * Stop the event between brs_body_a() and brs_body_b(), at many distances
-	 * from an overflow.  No stack may have branches of both functions.
+	 * from an overflow.  No stack may contain branches of both functions.
 	 */
 	for (n = 1; n <= 1500; n++) {
 		brs_start(&e);
@@ -259,7 +262,7 @@ FIXTURE(period)
 FIXTURE_VARIANT(period)
 {
 	__u64 period;
-	long rounds;		/* argument of brs_chain() */
+	long rounds;		/* the number of rounds for brs_chain() */
 };
 
 FIXTURE_VARIANT_ADD(period, of_17) { .period = 17, .rounds = 25 };
@@ -282,7 +285,7 @@ FIXTURE_TEARDOWN(period)
 {
 }
 
-/* Whether two numbers of samples differ by at most 1 %, or by one sample */
+/* Return whether two numbers of samples differ by at most 1 %, or by one sample */
 static bool about(__u64 found, __u64 expected)
 {
 	__u64 distance = found > expected ? found - expected : expected - found;
@@ -317,9 +320,9 @@ TEST_F(period, b6_samples_are_branches_by_period)
 }
 
 /*
- * Periods for the test of the place in the program where samples are taken.
- * Periods below 100 are left out: they are near to the fewest events that the
- * counter can be set to.
+ * Periods for the test of the addresses at which samples are taken.  Periods below
+ * 100 are left out: they are close to the fewest events to which the kernel can set
+ * the counter.
  */
 FIXTURE(phase)
 {
@@ -362,11 +365,11 @@ TEST_F(phase, b6_sample_stands_at_its_period)
 	brs_stop(&e);
 
 	/*
-	 * The counter goes on while 16 branches are recorded.  To make up for
-	 * that, the kernel lets the counter overflow 16 events early, so that the
+	 * The counter continues to count while 16 branches are recorded.  To
+	 * compensate, the kernel lets the counter overflow 16 events early, so that the
 	 * event's count at a sample is a multiple of the period, and not 16 more.
 	 * Each address in brs_chain() stands for a number of branches, so that the
-	 * address of the newest entry has to agree with the event's count.
+	 * address of the newest entry must match the event's count.
 	 */
 	while (brs_next(&e, &s)) {
 		__u64 number, offset;
@@ -392,8 +395,8 @@ TEST_F(phase, b6_sample_stands_at_its_period)
 }
 
 /*
- * Compares the number of samples with the event's own count divided by the
- * period.  With the kernel's branches, only the event itself knows the number.
+ * Compare the number of samples with the event's own count divided by the period.
+ * For events that count in the kernel, only the event itself knows the number.
  */
 static void counts_agree(struct __test_metadata *_metadata,
 			 void (*restrict_to)(struct perf_event_attr *attr), long loops)

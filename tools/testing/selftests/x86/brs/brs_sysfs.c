@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of the behaviour B1: /proc/cpuinfo, sysfs and the kernel's log say that
- * the machine has Branch Sampling (BRS).
+ * Tests of the behaviour B1: /proc/cpuinfo, sysfs and the kernel's log report
+ * Branch Sampling (BRS) on a machine that has it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #define CPU_PMU	"/sys/bus/event_source/devices/cpu"
 
-/* Whether /proc/cpuinfo has the CPU flag @word */
+/* Return whether /proc/cpuinfo lists the CPU flag @word */
 static bool cpu_flag(const char *word)
 {
 	FILE *file = fopen("/proc/cpuinfo", "r");
@@ -32,7 +32,7 @@ static bool cpu_flag(const char *word)
 	return found;
 }
 
-/* Whether the kernel's log since boot has a line with @text */
+/* Return whether the kernel's log since boot contains a line with @text */
 static bool logged(const char *text)
 {
 	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
@@ -61,7 +61,10 @@ TEST(b1_flag_means_a_stack)
 	struct perf_event_attr attr = brs_attr(10007);
 	int fd = brs_try(&attr, 0, -1, -1);
 
-	/* on every machine: the flag "brs" means branch stacks and branch-brs */
+	/*
+	 * check on every machine: with the flag "brs", there are branch stacks
+	 * and branch-brs
+	 */
 	if (cpu_flag("brs")) {
 		EXPECT_GE(fd, 0);
 		EXPECT_TRUE(brs_present());

@@ -27,7 +27,7 @@ BRS_LIMITS("100000")
 #define SIBLING_CPU	1
 #define ONLINE		"/sys/devices/system/cpu/cpu1/online"
 
-/* The result of read() on an event whose read_format is TIMES */
+/* The result of read() on an event with TIMES as read_format */
 struct times {
 	__u64 count, enabled, running;
 };
@@ -43,7 +43,7 @@ static struct times read_times(int fd)
 	return t;
 }
 
-/* Reads the samples that have come since the last call. */
+/* Read the samples that were recorded since the last call. */
 static struct brs_tally drain(struct brs_event *e)
 {
 	struct brs_tally t = {};
@@ -69,13 +69,13 @@ TEST(b4_two_events_take_turns)
 	ASSERT_EQ(0, brs_open(&e2, &attr2, 0, -1, 256));
 	brs_start(&e1);
 	brs_start(&e2);
-	/* work until each of the two events has had the counter for a while */
+	/* work until each of the two events has taken 100 exact stacks */
 	for (round = 0; round < 400 && (all1.exact < 100 || all2.exact < 100); round++) {
 		brs_mix(50000);
 		brs_drain(&e1, &all1);
 		brs_drain(&e2, &all2);
 	}
-	/* stop in this order, so that e2 was enabled only while e1 was enabled */
+	/* stop e2 before e1, so that e2 was enabled only while e1 was enabled */
 	brs_stop(&e2);
 	brs_stop(&e1);
 	t1 = read_times(e1.fd);
@@ -86,7 +86,7 @@ TEST(b4_two_events_take_turns)
 	EXPECT_GE(all2.exact, 100);
 	EXPECT_EQ(0, all1.wrong);
 	EXPECT_EQ(0, all2.wrong);
-	/* e1 and e2 never run at the same time */
+	/* check that e1 and e2 never ran at the same time */
 	EXPECT_LE(t1.running + t2.running, t1.enabled + t1.enabled / 50);
 	EXPECT_LT(t1.running, t1.enabled);
 	EXPECT_LT(t2.running, t2.enabled);
@@ -209,8 +209,8 @@ static void place(const struct brs_sample *s, struct places *p)
 }
 
 /*
- * Two tasks share CPU 0 and yield it to each other all the time: the caller runs
- * brs_body_a(), and its child runs brs_body_b().  Returns the child's pid.
+ * Let two tasks share CPU 0 and yield it to each other all the time: the caller
+ * runs brs_body_a(), and its child runs brs_body_b().  Return the child's pid.
  */
 static pid_t take_turns(struct __test_metadata *_metadata, long rounds)
 {
@@ -325,7 +325,7 @@ TEST(b14_cpu_and_task_events_together)
 	brs_start(&cpu);
 	brs_start(&task);
 	/*
-	 * The CPU's event has the counter first.  When that event is stopped, the
+	 * The CPU's event gets the counter first.  When that event is stopped, the
 	 * task's event gets the counter at the next tick or context switch.
 	 */
 	for (i = 0; i < 100 && of_cpu.exact < 500; i++) {
@@ -414,7 +414,7 @@ TEST_F(hotplug, b15_cpu_event_ends_with_its_cpu)
 	ASSERT_TRUE(brs_write_file(ONLINE, "0"));
 	ASSERT_TRUE(brs_write_file(ONLINE, "1"));
 
-	/* a new event on CPU 1 has the counter for itself and starts from 0 */
+	/* a new event on CPU 1 does not share the counter, and starts from 0 */
 	ASSERT_EQ(0, brs_open(&after, &attr, -1, SIBLING_CPU, 256));
 	brs_start(&after);
 	brs_pin(SIBLING_CPU);
@@ -518,7 +518,10 @@ TEST(b16_group_counts_beside_the_stacks)
 	brs_mix(200000);
 	brs_stop(&e);
 	EXPECT_GE(drain(&e).exact, 140);
-	/* brs_mix() takes 1599999 branches; some come before and after it */
+	/*
+	 * brs_mix() takes 1599999 branches; some more are taken before and
+	 * after brs_mix()
+	 */
 	count = brs_count(fd);
 	EXPECT_GE(count, 1599999);
 	EXPECT_LE(count, 1602000);
@@ -527,8 +530,9 @@ TEST(b16_group_counts_beside_the_stacks)
 }
 
 /*
- * The group's other event samples too, and each of its samples reads the count
- * of the BRS event, sometimes in an interrupt that has just taken a branch stack.
+ * Check that the group's other sampling event can read the count of the BRS event
+ * with each of its samples, sometimes in an interrupt that has just taken a branch
+ * stack.
  */
 TEST(b16_count_is_read_by_samples_of_the_group)
 {
@@ -550,7 +554,7 @@ TEST(b16_count_is_read_by_samples_of_the_group)
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
 	fd = brs_try(&member, 0, -1, e.fd);
 	ASSERT_GE(fd, 0);
-	/* how many branches the kernel takes meanwhile depends on the host's load */
+	/* the number of branches of the kernel depends on the load of the host */
 	kernel.exclude_user = 1;
 	kernel.disabled = 0;
 	kernel_fd = brs_try(&kernel, 0, -1, e.fd);
@@ -569,8 +573,8 @@ TEST(b16_count_is_read_by_samples_of_the_group)
 	       (unsigned long long)count, (unsigned long long)in_kernel, t.samples);
 	EXPECT_NE(0, ((struct perf_event_mmap_page *)ring)->data_head);
 	/*
-	 * brs_mix() takes 1600000 branches. The kernel's branches in NMIs are counted by
-	 * the other event alone.
+	 * brs_mix() takes 1600000 branches, and the kernel takes some more. Only the
+	 * other event counts the kernel's branches in NMIs.
 	 */
 	EXPECT_GE(count, 1584000);
 	EXPECT_LE(count, 1616000 + in_kernel);
@@ -592,7 +596,7 @@ TEST(b16_inherited_by_children)
 	brs_pin(0);
 	attr.exclude_kernel = 1;
 	attr.inherit = 1;
-	/* an inherited event can have a ring buffer only if it is bound to a CPU */
+	/* an inherited event can have a ring buffer only if the event is bound to a CPU */
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, 0, 256));
 	brs_start(&e);
 	for (i = 0; i < 4; i++) {
@@ -652,7 +656,7 @@ TEST_F(slow_rate, b16_throttled_and_let_go_again)
 
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
-	/* a plain event counts all branches, also while the BRS event is throttled */
+	/* a plain event counts all branches, even while the BRS event is throttled */
 	all.exclude_kernel = 1;
 	all.disabled = 0;
 	fd = brs_try(&all, 0, -1, -1);
@@ -676,16 +680,19 @@ TEST_F(slow_rate, b16_throttled_and_let_go_again)
 	EXPECT_GE(e.unthrottled, SLOW_ROUNDS);
 	EXPECT_LE(e.unthrottled, e.throttled);
 
-	/* the rate allows a number of samples in each tick, rounded up; one tick more */
+	/*
+	 * the rate allows a number of samples in each tick, rounded up; allow
+	 * one tick more
+	 */
 	EXPECT_LE(t.samples, (took + 0.01) * SLOW_RATE * 1.1);
 	EXPECT_GE(t.samples, e.throttled);
 	EXPECT_LE(t.samples * 5, branches / 101);
 
 	/*
-	 * After each tick, the event takes some samples, one right after the
-	 * other.  They show the code that the tick interrupted, which may be
-	 * brs_drain().  The first stack after a tick may have kernel branches of
-	 * the tick's end; they are filtered out, which makes the stack shorter.
+	 * After each tick, the event takes some samples in direct succession.
+	 * They show the code that the tick interrupted, which can be
+	 * brs_drain().  The first stack after a tick can contain kernel branches
+	 * from the end of the tick; filtering them out makes the stack shorter.
 	 */
 	EXPECT_EQ(0, t.wrong);
 	EXPECT_GE(t.exact * 2, t.samples);
@@ -709,7 +716,7 @@ TEST_F(slow_rate, b16_throttled_by_a_member_of_its_group)
 	member.disabled = 0;
 	fd = brs_try(&member, 0, -1, e.fd);
 	ASSERT_GE(fd, 0);
-	/* a plain event counts all branches, also while the group is throttled */
+	/* a plain event counts all branches, even while the group is throttled */
 	all = member;
 	all.sample_period = 0;
 	own = brs_try(&all, 0, -1, -1);
@@ -728,10 +735,10 @@ TEST_F(slow_rate, b16_throttled_by_a_member_of_its_group)
 	       t.samples, t.exact, counted, branches, (unsigned int)e.throttled);
 	EXPECT_LE(counted * 5, branches);
 
-	/* the kernel may stop the whole group, and has to start all of it again */
+	/* the kernel can throttle the whole group, and then must restart all its events */
 	EXPECT_GE(t.samples, 50);
 	EXPECT_EQ(0, t.wrong);
-	/* the group starts again in a tick, whose kernel branches the filter removes from a stack */
+	/* a stack is not full if it contained kernel branches of the tick that restarts the group */
 	EXPECT_GE(t.full * 2, t.samples);
 	close(own);
 	close(fd);
@@ -753,7 +760,7 @@ FIXTURE_SETUP(cgroup)
 	ASSERT_NE(NULL, mkdtemp(self->top));
 	/*
 	 * Try cgroup v1 first: perf_event is in cgroup2 on a system without v1, but
-	 * may be missing from cgroup2 on a system with both versions.
+	 * can be missing from cgroup2 on a system with both versions.
 	 */
 	self->mounted = !mount("none", self->top, "cgroup", 0, "perf_event") ||
 			!mount("none", self->top, "cgroup2", 0, NULL);
@@ -827,8 +834,9 @@ TEST_F(cgroup, b16_cgroup_event_has_its_own_tasks_only)
 }
 
 /*
- * A processor that loses interrupts (see scripts/tests/brs-knobs) must not end the
- * event. No other task runs for long enough to have the event restarted so often.
+ * Check that a processor that loses interrupts (see scripts/tests/brs-knobs) does
+ * not stop the event for good. No other task runs long enough to make the kernel
+ * restart the event that often.
  */
 TEST(b19_event_of_a_busy_task_goes_on)
 {
@@ -841,7 +849,10 @@ TEST(b19_event_of_a_busy_task_goes_on)
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 256));
 	brs_start(&e);
-	/* about one period each; a lost interrupt costs the periods of some 10 ms */
+	/*
+	 * each round is about one period; a lost interrupt costs the periods of
+	 * some 10 ms
+	 */
 	for (round = 0; round < 40000 && t.samples < 1000; round++) {
 		brs_mix(1250);
 		brs_drain(&e, &t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For the test programs of AMD Branch Sampling (BRS).  Programs that only make
- * load for a test include brs.h alone.
+ * Macros for the test programs of AMD Branch Sampling (BRS).  Programs that only
+ * create load for a test include brs.h alone.
  */
 #ifndef BRS_TEST_H
 #define BRS_TEST_H
@@ -11,12 +11,12 @@
 #include "brs.h"
 #include "kselftest_harness.h"
 
-/* A test may take long on an emulated machine, above all on a busy host. */
+/* A test can take long on an emulated machine, above all on a busy host. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 300
 
 /*
- * REQUIRE_*() skip the test that uses them, or from FIXTURE_SETUP() all tests of
+ * REQUIRE_*() skip the test that uses them, or in FIXTURE_SETUP() all tests of
  * the fixture, on a machine without BRS, without root, or with too few CPUs.
  */
 #define REQUIRE_BRS()							\
@@ -38,9 +38,9 @@ do {									\
 } while (0)
 
 /*
- * Sets the highest rate of samples while the test program runs, if it runs as
- * root, and has the kernel keep that rate.  By default, the kernel lowers the
- * rate when PMU interrupts take long, and on an emulated machine they do.
+ * Set the highest rate of samples while the test program runs, if it runs as
+ * root, and let the kernel keep that rate.  By default, the kernel lowers the rate
+ * when PMU interrupts take long, as they do on an emulated machine.
  */
 #define BRS_LIMITS(_rate)						\
 static struct brs_limits brs_limits;					\
@@ -55,7 +55,7 @@ static void __attribute__((destructor)) restore_limits(void)		\
 	brs_limits_restore(&brs_limits);				\
 }
 
-/* Sets a rate of samples so high that the kernel throttles no event. */
+/* Set a rate of samples so high that the kernel throttles no event. */
 #define BRS_WITHOUT_LIMITS	BRS_LIMITS("100000000")
 
 #endif /* BRS_TEST_H */

@@ -18,9 +18,9 @@ FIXTURE(filter)
 
 FIXTURE_VARIANT(filter)
 {
-	__u64 branches;		/* the filter: PERF_SAMPLE_BRANCH_* */
-	unsigned int types;	/* bits of the types that the filter keeps */
-	unsigned int entries;	/* how many of 16 branches of brs_mix() it keeps */
+	__u64 branches;		/* the filter: PERF_SAMPLE_BRANCH_* flags */
+	unsigned int types;	/* bit mask of the branch types that the filter keeps */
+	unsigned int entries;	/* how many of 16 branches of brs_mix() the filter keeps */
 };
 
 FIXTURE_VARIANT_ADD(filter, any_call) {
@@ -128,7 +128,7 @@ TEST_F(filter, b12_saves_the_type)
 	EXPECT_GE(entries, 350 * variant->entries);
 }
 
-/* Samples a loop of system calls; counts the saved types of branches in @types. */
+/* Sample a loop of system calls, and count the saved types of branches in @types. */
 static void count_types(struct __test_metadata *_metadata, __u64 branches,
 			unsigned int *types)
 {
