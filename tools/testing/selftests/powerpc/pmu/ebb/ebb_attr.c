@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tests which EBB events can be opened: each rule alone, then all combinations. */
+/* Test which EBB events can be opened: each rule alone, then all combinations. */
 #include "kselftest_harness.h"
 #include "ebb_test.h"
 
@@ -18,7 +18,7 @@ FIXTURE(refused)
 	struct perf_event_attr attr;
 };
 
-/* Every test starts with attributes that the kernel accepts, and changes them. */
+/* Set up attributes that the kernel accepts, for each test to change. */
 FIXTURE_SETUP(refused)
 {
 	if (!ebb_available())
@@ -143,7 +143,7 @@ FIXTURE(group)
 	int leader;
 };
 
-/* The attributes of a group leader, pinned and exclusive; each test opens it. */
+/* Set up the attributes of a pinned and exclusive group leader, which each test opens. */
 FIXTURE_SETUP(group)
 {
 	if (!ebb_available())
@@ -183,7 +183,7 @@ TEST_F(group, e3_plain_member_of_an_ebb_group)
 
 TEST_F(group, e3_ebb_member_of_a_plain_group)
 {
-	/* The leader is pinned and exclusive, so that only its code is wrong. */
+	/* The leader is pinned and exclusive, so that only its event code breaks a rule. */
 	self->attr.config &= ~EBB_EVENT_EBB;
 	self->leader = perf_open(&self->attr, 0, -1, -1);
 	ASSERT_GE(self->leader, 0);
@@ -220,8 +220,8 @@ TEST_F(group, e3_two_members_on_one_pmc)
 }
 
 /*
- * Software events and tracepoints do not need the PMU: they can be members, and
- * count while the leader has the PMU.
+ * Software events and tracepoints do not need the PMU: check that they can be
+ * group members, and count while the group leader is on the PMU.
  */
 TEST_F(group, e24_software_member_counts)
 {
@@ -278,9 +278,9 @@ TEST_F(group, e24_software_leader)
 }
 
 /*
- * Bits for all combinations of the attributes that the rules of EBB are about. A
- * combination that breaks a rule fails with EINVAL. Every other combination can
- * be opened, enabled and read.
+ * Bits for all combinations of the attributes to which the rules of EBB apply. A
+ * combination that breaks a rule must fail with EINVAL. For all other
+ * combinations, the event can be opened, enabled and read.
  */
 #define WALK_EBB		0x001
 #define WALK_BHRB		0x002
@@ -303,7 +303,10 @@ static bool walk_opens(unsigned int bits)
 	unsigned int always = WALK_PMC | WALK_TASK;
 	unsigned int alone = WALK_PINNED | WALK_EXCLUSIVE;
 
-	/* A member joins a group whose leader is an EBB event of this task. */
+	/*
+	 * With WALK_MEMBER, the event joins a group whose leader is an EBB
+	 * event of this task.
+	 */
 	if (bits & WALK_MEMBER)
 		never |= alone;
 	else
@@ -333,7 +336,7 @@ static void walk_attr(struct perf_event_attr *attr, unsigned int bits)
 	attr->inherit = !!(bits & WALK_INHERIT);
 	attr->freq = !!(bits & WALK_FREQ);
 	attr->enable_on_exec = !!(bits & WALK_ON_EXEC);
-	/* On a slow machine perf may allow only low frequencies, but always 1 Hz. */
+	/* On a slow machine, perf allows only low frequencies, but always 1 Hz. */
 	if (bits & WALK_PERIOD)
 		attr->sample_period = bits & WALK_FREQ ? 1 : 1000;
 	if (bits & WALK_SAMPLE)
@@ -353,7 +356,7 @@ TEST(e2_every_combination_is_refused_or_works)
 	for (bits = 0; bits < WALK_END; bits++) {
 		bool task = bits & WALK_TASK;
 
-		/* From Linux 6.14 on, perf refuses a frequency of 0, for any PMU. */
+		/* Since Linux 6.14, perf rejects a frequency of 0 for every PMU. */
 		if ((bits & WALK_FREQ) && !(bits & WALK_PERIOD) &&
 		    !(bits & WALK_EBB))
 			continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Tests of the elements of the EBB interface that programs may rely on, one by
- * one. The tests have the same results on every kernel that has EBB.
+ * Tests for each element of the EBB interface that programs can rely on. The
+ * results are the same on every kernel that supports EBB.
  */
 #include "kselftest_harness.h"
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #define PPC_FEATURE2_HTM	0x40000000
 #endif
 
-/* A program can read and clear the BHRB while it has an EBB event on the PMU. */
+/* Variables for the test that a program can read and clear the BHRB in its EBB handler */
 static unsigned long bhrb[EBB_BHRB_ENTRIES];
 static unsigned long bhrb_turns;
 static unsigned long bhrb_of_work;
@@ -28,7 +28,7 @@ static void clear_bhrb(void)
 		     "	.machine pop\n" : : : "memory");
 }
 
-/* The BHRB does not record branches of the handler, as MMCR0[PMAE] is clear. */
+/* Read and clear the BHRB, which does not record the handler: MMCR0[PMAE] is clear. */
 static void use_bhrb(struct ebb_regs *regs)
 {
 	int i;
@@ -117,14 +117,14 @@ TEST_F(bhrb, e28_buffer_is_read_and_cleared_in_the_program)
 	close(fd);
 }
 
-/* Groups of one to six events, with leaders on different PMCs */
+/* Groups of one to six events, each with its leader on another PMC */
 FIXTURE(group)
 {
 };
 
 FIXTURE_VARIANT(group)
 {
-	int pmcs[MAX_PMC + 1];	/* the leader's PMC first; 0 ends the list */
+	int pmcs[MAX_PMC + 1];	/* the group's PMCs, the leader's PMC first; 0 ends the list */
 };
 
 FIXTURE_VARIANT_ADD(group, of_1) { .pmcs = { 1 } };
@@ -167,7 +167,7 @@ TEST_F(group, e28_each_counter_makes_ebbs)
 		pmcs |= 1u << variant->pmcs[n];
 	}
 	ASSERT_EQ(0, ioctl(fds[0], PERF_EVENT_IOC_ENABLE, 0));
-	/* The number of events, then the value and the ID of each event */
+	/* Check the number of events, then the value and the ID of each event */
 	ASSERT_EQ((1 + 2 * n) * sizeof(uint64_t), read(fds[0], values, sizeof(values)));
 	EXPECT_EQ(n, values[0]);
 	arm(pmcs, PERIOD);
@@ -179,7 +179,7 @@ TEST_F(group, e28_each_counter_makes_ebbs)
 	EXPECT_EQ(0, tally.spurious);
 	EXPECT_EQ(0, tally.ill);
 
-	/* Now let one PMC at a time overflow, with the other PMCs far from overflow. */
+	/* Let one PMC at a time overflow, with the other PMCs far from overflow. */
 	for (i = 0; i < n; i++) {
 		ebb_disable();
 		ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
@@ -258,7 +258,10 @@ TEST_F(exclude, e28_counts_what_is_not_excluded)
 	work(1000000);
 	worked = ebb_read_pmc(1) - before;
 	if (variant->user) {
-		/* The event may count the kernel's interrupts, but not work(). */
+		/*
+		 * The event can count the kernel's interrupts, but must not
+		 * count work().
+		 */
 		EXPECT_GT(1000000, worked);
 	} else {
 		EXPECT_LE(2000000, worked);
@@ -292,7 +295,7 @@ TEST_F(exclude, e28_ebbs_come_from_what_is_not_excluded)
 	}
 }
 
-/* Enables EBBs before the event is opened. */
+/* Enable EBBs before the event is opened. */
 TEST(e28_handler_is_set_up_before_the_event)
 {
 	int fd;
@@ -313,7 +316,7 @@ TEST(e28_handler_is_set_up_before_the_event)
 	close(fd);
 }
 
-/* Re-arms by one write of MMCR0, which keeps its other bits, and then BESCR. */
+/* Re-arm by one write to MMCR0, which changes only FC, PMAE and PMAO, and then BESCR. */
 static void rearm_by_parts(struct ebb_regs *regs)
 {
 	unsigned long mmcr0;
@@ -386,7 +389,7 @@ TEST(e28_event_is_closed_in_the_handler)
 	ebb_disable();
 }
 
-/* Tests of signals in the EBB handler, and of EBBs in signal handlers */
+/* Variables for tests of signals in the EBB handler, and of EBBs in signal handlers */
 static unsigned long signals[2];
 static unsigned long nested;
 static unsigned long enough_for_one;
@@ -400,7 +403,7 @@ static void take_an_ebb_inside(int sig)
 
 	(void)sig;
 	signals[1]++;
-	/* EBBRR has the return address of the EBB handler: restored below */
+	/* EBBRR holds the return address of the EBB handler: restored below */
 	inner = true;
 	ebb_set_period(1, PERIOD / 10);
 	ebb_rearm();
@@ -426,7 +429,7 @@ static void raise_the_second(int sig)
 static void raise_the_first(struct ebb_regs *regs)
 {
 	(void)regs;
-	/* The inner EBB raises no signal, so that the nesting ends. */
+	/* Raise no signal in the inner EBB, so that the nesting ends. */
 	if (inner) {
 		ebb_set_period(1, 0x40000000);
 		return;
@@ -516,7 +519,7 @@ TEST(e28_signal_jumps_out_of_the_handler)
 			arm_with_hook(1u << 1, PERIOD, raise_only);
 			work(PERIOD);
 		}
-		/* BESCR[GE] is clear, as the handler did not return by rfebb. */
+		/* BESCR[GE] is clear, because the handler did not return with rfebb. */
 		EXPECT_EQ(0, ebb_mfspr(EBB_SPR_BESCR) & EBB_BESCR_GE);
 	}
 	EXPECT_EQ(50, signals[0]);
@@ -537,7 +540,7 @@ TEST(e28_transactions_beside_ebbs)
 	for (i = 0; i < 10000; i++) {
 		unsigned long ok;
 
-		/* A transaction fails if an EBB comes during the transaction. */
+		/* Run a transaction: it fails if an EBB comes during the transaction. */
 		asm volatile(".machine push; .machine power8\n"
 			     "	li %0,0\n"
 			     "	tbegin.\n"
@@ -562,7 +565,7 @@ TEST(e28_transactions_beside_ebbs)
 	close(fd);
 }
 
-/* Registers that the EBB handler reads just before it makes a core dump */
+/* Registers that the EBB handler reads just before it causes a core dump */
 struct seen {
 	struct user_state state;
 	bool dumped;
@@ -604,10 +607,7 @@ static bool write_file(const char *path, const char *text)
 	return done;
 }
 
-/*
- * Reads up to @size bytes of a note in the core file. Returns the number of
- * bytes, or -1.
- */
+/* Read up to @size bytes of a note in the core file. Return the number of bytes, or -1. */
 static int read_note(int fd, unsigned int type, void *data, size_t size)
 {
 	Elf64_Ehdr header;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Tests that the kernel can explain every refusal of an EBB event: with dynamic
- * debug on, the log names the rule, in the words of
+ * Test that the kernel can explain every rejected EBB event: with dynamic debug
+ * enabled, the log names the rule that the event breaks, in the words of
  * Documentation/arch/powerpc/pmu-ebb.rst.
  */
 #include "kselftest_harness.h"
@@ -21,7 +21,7 @@ FIXTURE(rule)
 	int leader;
 };
 
-/* A change to attributes that the kernel accepts, and the rule in the log */
+/* A change to valid attributes that breaks a rule of EBB, and the rule in the log */
 FIXTURE_VARIANT(rule)
 {
 	const char *words;
@@ -89,7 +89,7 @@ static void plain_member(struct perf_event_attr *attr)
 	attr->config &= ~EBB_EVENT_EBB;
 }
 
-/* This rule is tested only on a machine whose PMU driver does not support EBB. */
+/* Tested only on a machine whose PMU driver does not support EBB. */
 FIXTURE_VARIANT_ADD(rule, driver) {
 	.words = "the PMU driver gives no EBB", .no_driver = true,
 };
@@ -145,8 +145,8 @@ FIXTURE_VARIANT_ADD(rule, bhrb) {
 };
 
 /*
- * Writes @query to dynamic debug's control file. Returns 1 on success, 0 if the
- * kernel refused the query, and -1 without dynamic debug.
+ * Write @query to the control file of dynamic debug. Return 1 on success, 0 if the
+ * kernel rejected the query, and -1 without dynamic debug.
  */
 static int control(const char *query)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tests which event gets the PMU: EBB events beside regular events of all kinds. */
+/* Test which event gets the PMU: EBB events beside regular events of all kinds. */
 #include "kselftest_harness.h"
 #include "ebb_test.h"
 
-/* Loops of work() during which perf's timer of 4 ms tries a waiting event */
+/* Loops of work() during which perf's timer of 4 ms tries to schedule a waiting event */
 #define MANY_TICKS	(400 * PERIOD)
 
 struct kind {
@@ -69,7 +69,7 @@ FIXTURE_TEARDOWN(regular)
 {
 }
 
-/* Works until a waiting event has the PMU; false if that takes too long. */
+/* Work until a waiting event is on the PMU; return false if that takes too long. */
 static bool runs_again(int fd, const struct count *before)
 {
 	struct count now;
@@ -84,7 +84,7 @@ static bool runs_again(int fd, const struct count *before)
 	return false;
 }
 
-/* Opens an enabled regular event; -1 if this machine does not have its kind. */
+/* Open an enabled regular event; return -1 if this machine does not support it. */
 static int open_kind(const struct kind *kind,
 		     const FIXTURE_VARIANT(regular) *variant)
 {
@@ -209,7 +209,10 @@ TEST_F(regular, e4_event_opened_afterwards)
 		work(20 * PERIOD);
 		ASSERT_EQ(sizeof(count), read_count(fd, &count));
 		EXPECT_LT(0, count.running) TH_LOG("%s", kinds[i].name);
-		/* A sampling event may be throttled, so that its count is unknown. */
+		/*
+		 * The kernel can throttle a sampling event, so that its count
+		 * is unknown.
+		 */
 		if (kinds[i].config == PERF_COUNT_HW_INSTRUCTIONS &&
 		    kinds[i].type == PERF_TYPE_HARDWARE && !variant->sampling) {
 			EXPECT_LT(40 * PERIOD, count.value)
@@ -220,7 +223,7 @@ TEST_F(regular, e4_event_opened_afterwards)
 	}
 }
 
-/* Opens an event that counts the instructions of user mode on a CPU. */
+/* Open an event that counts the instructions of user mode on a CPU. */
 static int open_on_cpu(bool pinned)
 {
 	struct perf_event_attr attr = {
@@ -251,8 +254,8 @@ TEST(e4_event_of_the_cpu_makes_room)
 	EXPECT_TRUE(work_until(40));
 	ASSERT_EQ(sizeof(after), read_count(fd, &after));
 	/*
-	 * The CPU's event runs only while this task does not run. The time
-	 * depends on other tasks, but the event counts no work of this task.
+	 * The CPU's event runs only while this task does not run. How long it runs
+	 * depends on other tasks, but the event must not count work of this task.
 	 */
 	EXPECT_LT(after.running - before.running,
 		  after.enabled - before.enabled);
@@ -285,8 +288,8 @@ TEST(e4_pinned_event_of_the_cpu_stays)
 }
 
 /*
- * The hardware member of a group is disabled, so that the group runs without a
- * PMC: the kernel has to schedule a group in which no event uses the PMU.
+ * Disable the hardware member of a group, so that the group runs without a PMC.
+ * Check that the kernel schedules a group in which no event uses the PMU.
  */
 TEST(e4_group_without_a_running_hardware_member)
 {
@@ -361,7 +364,7 @@ TEST(e4_event_in_error_state_can_be_enabled_again)
 	close(ebb);
 }
 
-/* Sets the timer by which perf tries waiting events to its shortest interval. */
+/* Set the timer with which perf tries waiting events to its shortest interval. */
 static void hurry_the_mux_timer(void)
 {
 	FILE *f = fopen("/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms",
@@ -437,8 +440,9 @@ TEST(e22_overflown_counter_is_left_alone_while_an_event_waits)
 }
 
 /*
- * While BESCR[GE] is clear, an exception stays pending. It also stays pending
- * while the kernel stops and starts the PMU, as it does when an event is opened.
+ * While BESCR[GE] is clear, an exception stays pending. Check that the exception
+ * also stays pending when another event is opened, for which the kernel stops and
+ * starts the PMU.
  */
 TEST(e22_pending_exception_survives_the_opening_of_another_event)
 {
@@ -521,9 +525,9 @@ static int open_member(int leader)
 }
 
 /*
- * The leader is pinned and exclusive, its members are not. When the leader is
- * closed, nothing would keep other events off the PMU. So the members lose the
- * PMU, and user mode loses its access to the PMCs.
+ * The leader of an EBB group is pinned and exclusive, its members are not. When
+ * the leader is closed, other events could share the PMU with the members. Check
+ * that the members then lose the PMU, and that user mode cannot access the PMCs.
  */
 TEST(e25_leader_closed_first_takes_the_pmu_back)
 {
@@ -559,7 +563,7 @@ TEST(e25_member_without_its_leader_is_in_error_state)
 	close(leader);
 	EXPECT_EQ(0, read_count(member, &count));
 
-	/* Enabling the member does not end its error state. */
+	/* Check that enabling the group member does not end its error state. */
 	EXPECT_EQ(0, ioctl(member, PERF_EVENT_IOC_ENABLE, 0));
 	EXPECT_EQ(0, read_count(member, &count));
 	EXPECT_FALSE(pmc_writable());
@@ -596,7 +600,10 @@ TEST(e25_no_access_while_a_waiting_event_has_its_turn)
 		read_count(member, &member_after);
 		if (member_before.running != member_after.running)
 			continue;
-		/* The member was off the PMU from the first read to the second. */
+		/*
+		 * The member was off the PMU for both reads: check that user
+		 * mode had no access to PMCs.
+		 */
 		turns += plain_after.running != plain_before.running;
 		EXPECT_FALSE(writable);
 		if (writable)
@@ -626,7 +633,7 @@ TEST(e25_no_access_while_a_pinned_event_is_on)
 	plain = open_plain(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, true);
 	ASSERT_GE(plain, 0);
 	work(20 * PERIOD);
-	/* While a regular event counts, user mode has no access to the PMCs. */
+	/* Check that user mode cannot access the PMCs while a regular event counts. */
 	if (read_count(plain, &count) == sizeof(count) && count.running) {
 		EXPECT_FALSE(pmc_writable());
 	}

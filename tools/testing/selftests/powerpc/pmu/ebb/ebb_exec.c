@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Tests that a program which is executed finds no EBB state of the program that
- * ran before. The tests execute this file's program again: with --report it
- * writes what it finds to a pipe.
+ * Tests that a new program after exec sees no EBB state of the old program. The
+ * tests execute this program again: with --report, it writes the state that it
+ * sees to a pipe.
  */
 #include "kselftest_harness.h"
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 enum what {
 	REGISTERS,	/* report BESCR, EBBHR, EBBRR */
 	PMU_STATE,	/* open an EBB event and report the PMU's registers */
-	DELIVERY,	/* report EBBs that come without an event of its own */
+	DELIVERY,	/* report EBBs that come although the new program has opened no event */
 	NOTHING,
 };
 
@@ -27,7 +27,7 @@ struct report {
 	uid_t euid;
 };
 
-/* Runs in the new program: makes the report and writes it to @out. */
+/* Make a report in the new program and write it to @out. */
 static int report_what(int out, enum what what)
 {
 	struct report report;
@@ -76,9 +76,9 @@ static void execute(const char *path, int out, enum what what)
 }
 
 /*
- * The old program opens an event and takes EBBs. With @fresh, it then gives
- * every register a value that differs from @fresh, and its event is closed on
- * exec. Without @fresh, EBBs stay enabled, and the event stays open over exec.
+ * Open an event and take EBBs in the old program. If @fresh is not NULL, then set
+ * every register to a value that differs from @fresh; the event is closed on exec.
+ * If @fresh is NULL, EBBs stay enabled, and the event stays open over exec.
  */
 static int live_a_full_life(const struct user_state *fresh)
 {
@@ -126,7 +126,7 @@ static int live_and_execute(struct parent *parent, void *arg)
 	return 127;
 }
 
-/* Runs @life in a child; true if the new program has written its report. */
+/* Run an old and a new program in a child; return whether the new program has reported. */
 static bool run_life(struct life *life, struct report *report)
 {
 	struct child child;
@@ -199,7 +199,7 @@ TEST(e11_armed_event_does_not_hit_the_new_program)
 	EXPECT_EQ(0, report.ebbs);
 }
 
-/* Makes a copy of this program in /tmp that is set-user-ID root. */
+/* Make a copy of this program in /tmp that is set-user-ID root. */
 static bool make_setuid_copy(char *path, size_t size)
 {
 	char buffer[65536];
@@ -261,7 +261,7 @@ TEST(e11_armed_event_does_not_hit_a_set_user_id_program)
 	unlink(path);
 	ASSERT_EQ(0, report.euid);
 	EXPECT_EQ(0, report.ebbs);
-	/* exec has closed the event of the unprivileged user */
+	/* check that exec has closed the event of the unprivileged user */
 	EXPECT_FALSE(report.writable);
 }
 
@@ -328,7 +328,7 @@ static int execute_under_trace(struct parent *parent, void *arg)
 	return 127;
 }
 
-/* ptrace shows that a new program has not used the EBB facility. */
+/* Check by ptrace that a new program starts with the EBB facility disabled. */
 TEST(e11_facility_is_off_after_exec)
 {
 	struct user_state fresh = { .mmcr0 = 0 };
@@ -346,7 +346,7 @@ TEST(e11_facility_is_off_after_exec)
 	REQUIRE_EBB();
 	ASSERT_EQ(0, child_start(&child, execute_under_trace, &life));
 	ASSERT_EQ(child.pid, waitpid(child.pid, &status, 0));
-	/* The child has stopped at the first instruction of the new program. */
+	/* Check that the child has stopped at the first instruction of the new program. */
 	ASSERT_TRUE(WIFSTOPPED(status));
 	ASSERT_EQ(SIGTRAP, WSTOPSIG(status));
 	EXPECT_EQ(-1, ptrace(PTRACE_GETREGSET, child.pid,

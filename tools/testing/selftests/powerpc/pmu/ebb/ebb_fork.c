@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Tests that children and threads inherit no EBB state, and tests of EBB events
- * that a process opens on another process.
+ * Tests that child processes and threads inherit no EBB state, and tests of EBB
+ * events that a process opens on another process.
  */
 #include "kselftest_harness.h"
 #include <pthread.h>
 #include <sys/prctl.h>
 #include "ebb_test.h"
 
-/* Whether BESCR, EBBHR and EBBRR, which user mode can write, are all 0 */
+/* Return whether BESCR, EBBHR and EBBRR, which user mode can write, are all 0 */
 static int registers_are_zero(void)
 {
 	unsigned long bescr = ebb_mfspr(EBB_SPR_BESCR);
@@ -45,7 +45,7 @@ TEST(e10_fork_starts_with_zero)
 		_exit(!registers_are_zero());
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
-	/* The parent keeps its EBB state and its event. */
+	/* Check that the parent keeps its EBB state and its event after fork. */
 	tally.count = 0;
 	EXPECT_TRUE(work_until(5));
 	ebb_disable();
@@ -143,7 +143,7 @@ TEST(e10_child_opens_its_own_event)
 	close(fd);
 }
 
-/* Reads the PMU's registers when the first EBB event of the process is on. */
+/* Read the PMU's registers in a process that has just enabled its first EBB event. */
 static int first_sight(struct parent *parent, void *arg)
 {
 	struct user_state *state = arg;
@@ -172,11 +172,11 @@ static void cold_and_warm(struct __test_metadata *_metadata,
 	struct child child;
 	int fd;
 
-	/* First, the child of a process that has never used EBBs */
+	/* First, test the child of a process that has never used EBBs */
 	ASSERT_EQ(0, child_start(&child, first_sight, cold));
 	ASSERT_EQ(0, child_end(&child));
 
-	/* Then, the child of a process that has used EBBs and all registers */
+	/* Then, test the child of a process that has used EBBs and changed all registers */
 	fd = ebb_open(event_on(1), 0, -1);
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, ebb_start(fd));
@@ -189,7 +189,10 @@ static void cold_and_warm(struct __test_metadata *_metadata,
 	if (cpu_is_v31())
 		ebb_mtspr(EBB_SPR_MMCR3, ~cold->mmcr3);
 	read_state(mine);
-	/* Sleep, so that the kernel stores the registers, which fork could copy. */
+	/*
+	 * Sleep, so that the kernel saves the registers: fork could copy the
+	 * saved values.
+	 */
 	ASSERT_EQ(0, child_start(&child, do_nothing, NULL));
 	ASSERT_EQ(0, child_end(&child));
 	ASSERT_EQ(0, child_start(&child, first_sight, warm));
@@ -222,14 +225,17 @@ TEST(e10_fork_does_not_copy_mmcr3_sier2_sier3)
 	states = shared_memory(2 * sizeof(*states));
 	ASSERT_NE(NULL, states);
 	cold_and_warm(_metadata, &states[0], &states[1], &mine);
-	/* The parent has values that fork could copy. */
+	/*
+	 * Check first that the parent's MMCR3, SIER2 and SIER3 differ from the
+	 * default of 0.
+	 */
 	EXPECT_NE(0, mine.mmcr3 | mine.sier2 | mine.sier3);
 	EXPECT_EQ(states[0].mmcr3, states[1].mmcr3);
 	EXPECT_EQ(states[0].sier2, states[1].sier2);
 	EXPECT_EQ(states[0].sier3, states[1].sier3);
 }
 
-/* Numbers that a process has counted, on which another process has an EBB event */
+/* Numbers counted by a process that has EBBs of an event opened by its parent */
 struct target {
 	unsigned long ebbs;
 	unsigned long ill;
@@ -247,7 +253,7 @@ static int willing(struct parent *parent, void *arg)
 	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
 	if (parent_tell(parent) || parent_wait(parent))
 		return 2;
-	/* EBBs were enabled before the event was opened. */
+	/* EBBs were enabled before the parent opened the event on this process. */
 	ebb_set_period(1, PERIOD);
 	work_until(10);
 	target->ebbs = tally.count;
@@ -269,7 +275,7 @@ TEST(e8_event_on_a_willing_process)
 	fd = ebb_open(event_on(1), child.pid, -1);
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
-	/* The child sleeps, so its event is off the PMU, but not in error state. */
+	/* The child sleeps: check that its event is off the PMU, but not in error state. */
 	EXPECT_EQ(sizeof(value), read(fd, &value, sizeof(value)));
 	EXPECT_FALSE(pmc_writable());
 	ASSERT_EQ(0, child_go(&child));
@@ -279,7 +285,7 @@ TEST(e8_event_on_a_willing_process)
 	close(fd);
 }
 
-/* A process that enables EBBs only after its event was opened */
+/* Run a process that enables EBBs only after its parent has opened the event */
 static int willing_and_armed(struct parent *parent, void *arg)
 {
 	struct target *target = arg;
@@ -346,7 +352,7 @@ TEST(e8_unwilling_process_gets_no_ebb)
 	close(fd);
 }
 
-/* A process whose event is closed by its parent while EBBs come */
+/* Run a process whose event is closed by its parent while EBBs come */
 static int flow_until_taken(struct parent *parent, void *arg)
 {
 	struct target *target = arg;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Tests that the entry routine of samples/ebb restores every register, even if
- * the handler changes all of them, and does not change the data that the
- * interrupted function has below its stack pointer.
+ * the handler changes all registers, and preserves the data that the interrupted
+ * function stores below its stack pointer.
  */
 #include "kselftest_harness.h"
 #include "ebb_test.h"
 
 struct registers {
-	unsigned long gpr[13];		/* r0 to r12; r1 is not used */
+	unsigned long gpr[13];		/* r0 to r12; the field for r1 is not used */
 	unsigned long ctr;
 	unsigned long xer;
 	unsigned long cr;		/* spin() changes the field cr0 */
@@ -32,8 +32,8 @@ struct registers {
 	"vs57", "vs58", "vs59", "vs60", "vs61", "vs62", "vs63"
 
 /*
- * Loads all registers from @from, runs @loops loops that change only cr0 and r16,
- * which a handler in C keeps, and stores all registers to @to.
+ * Load all registers from @from, run @loops loops that change only cr0 and r16,
+ * which a C handler preserves, and store all registers to @to.
  */
 static void spin(const struct registers *from, struct registers *to,
 		 unsigned long loops)
@@ -111,7 +111,7 @@ static void use_everything(struct ebb_regs *regs)
 		     "	.rept 32\n"
 		     "	.if n < 14\n"
 		     "	xxlxor n,n,n\n"
-		     "	.else\n"	/* change the second half of vs14 to vs31 only */
+		     "	.else\n"	/* change only the second half of vs14 to vs31 */
 		     "	xxmrghd n,n,n\n"
 		     "	.endif\n"
 		     "	.set n,n+1\n"
@@ -136,7 +136,7 @@ static void fill(struct registers *registers)
 	for (i = 0; i < sizeof(*registers); i++)
 		byte[i] = i * 37 + 11;
 	registers->fpscr = 2;		/* FPSCR: round up, exceptions disabled */
-	registers->vscr[0] = 0x1000000010000ul;		/* VSCR[NJ] in either byte order */
+	registers->vscr[0] = 0x1000000010000ul;		/* VSCR[NJ], in either byte order */
 	registers->vscr[1] = 0x1000000010000ul;
 	registers->cr &= 0xffffffff;
 }
@@ -172,8 +172,8 @@ TEST(entry_gives_every_register_back)
 }
 
 /*
- * A loop keeps its count below the stack pointer, in the area that the handler
- * must not use.
+ * Run a loop that stores its count below the stack pointer, in the area that the
+ * handler must not use.
  */
 TEST(entry_leaves_the_protected_area_alone)
 {
@@ -216,7 +216,7 @@ static void look_around(struct ebb_regs *regs)
 {
 	if (regs->nip - (unsigned long)work >= 64)
 		nip_outside++;
-	/* work() counts in CTR, and has the stack of the interrupted program. */
+	/* work() counts in CTR, and uses the stack of the interrupted program. */
 	sum_seen += regs->ctr;
 	if (regs->gpr[1] - (unsigned long)__builtin_frame_address(0) > 8192)
 		nip_outside++;
@@ -240,7 +240,7 @@ TEST(entry_shows_the_handler_where_it_came_from)
 
 static void skip_the_loop(struct ebb_regs *regs)
 {
-	/* The program goes on with the CTR that the handler writes here. */
+	/* The program resumes with the CTR that the handler writes here. */
 	if (regs->nip - (unsigned long)work < 64)
 		regs->ctr = 1;
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Tests what a task can read of the PMU when its EBB event gets the PMU: its own
- * values or zero, and never values of the task or event that had the PMU before.
+ * Tests of the PMU registers that a task can read when its EBB event gets the PMU:
+ * they must contain the task's own values or zero, and never values of the task or
+ * event that had the PMU before.
  *
  * In this file, the task or event that had the PMU before is the previous user,
  * and the task whose EBB event gets the PMU is the new owner. The previous user
- * fills the registers with a pattern. The table has the registers that the new
- * owner can read, in problem state, how the previous user fills them, and in the
- * line below what the new owner has to find:
+ * fills the registers with a pattern. The table lists the registers that the new
+ * owner can read in problem state, how the previous user fills each register, and
+ * in the line below, the value that the new owner must read:
  *
  *   register            filled by an EBB task   filled by a plain event
- *     found by the new owner
+ *     value read by the new owner
  *   ------------------  ----------------------  --------------------------
  *   PMC1 to PMC6        mtspr                   PMC5 counts beside an event
  *                                               on PMC6, PMC6 beside PMC5
@@ -22,7 +23,7 @@
  *   MMCR3 (v3.1)        mtspr                   -
  *     zero, as the event codes of this test ask for zero
  *   MMCR1, MMCRA        event codes, BHRB mode  event codes, branch stacks
- *     the same value as the first EBB event after boot would find
+ *     the same value that the first EBB event after boot would read
  *   SIAR, SDAR, SIER,   overflows in            samples of the kernel
  *   SIER2, SIER3        planted_code()
  *     zero
@@ -31,19 +32,19 @@
  *     no branch of planted_code()
  *   EBBHR, EBBRR,       mtspr                   -
  *   BESCR
- *     zero; its own values after close() and after migration
+ *     zero; the new owner's values after close() and after migration
  *   TAR                 mtspr                   mtspr
  *     the value that the new owner has written
  *
- * MMCR3, SIER2 and SIER3 exist from ISA v3.1 on. Before v3.1, the BHRB records
- * the kernel's branches as well. When the new owner gets the PMU and the PMU is
- * armed, the branches on the way back to user mode replace the old entries, so
- * that an old entry can be seen only while the PMU is not armed. Entries of the
- * kernel are not checked before v3.1.
+ * MMCR3, SIER2 and SIER3 exist since ISA v3.1. Before v3.1, the BHRB also records
+ * the kernel's branches. When the new owner gets the PMU and the PMU is armed,
+ * branches on the way back to user mode replace the old entries, so that an old
+ * entry can be read only while the PMU is not armed. Before v3.1, entries of the
+ * kernel are not checked.
  *
- * The variants of the fixture are the ways in which a task becomes the new owner.
- * The patterns are values that would do harm: negative counters, all ones, and
- * addresses of the kernel.
+ * Each variant of the fixture is a way in which a task becomes the new owner.
+ * The patterns contain harmful values: negative counters, all ones, and addresses
+ * of the kernel.
  */
 #include "kselftest_harness.h"
 #include <fcntl.h>
@@ -54,18 +55,19 @@
 #define SPR_MMCR1	782
 #define SPR_TAR		815
 
-#define ADDRESS		(~3ul)	/* mask for the address in an entry of the BHRB */
+#define ADDRESS		(~3ul)	/* mask for the address in a BHRB entry */
 
-/* The most that the new owner's events count until it reads the PMCs */
+/* The greatest count of the new owner's events when it reads the PMCs */
 #define OWN_COUNT	0x100000ul
 
 /*
- * ... and if execve() is part of that. The patterns of users that have an EBB event
- * are near 2^31 or above.
+ * The greatest count of the new owner's events when it reads the PMCs after
+ * execve(). The patterns of previous users with an EBB event are close to 2^31 or
+ * greater.
  */
 #define OWN_EXEC_COUNT	0x40000000ul
 
-/* Values that the new owner has in its registers before it migrates */
+/* Values of the new owner's registers before the new owner migrates */
 #define OWN_TAR		0x0123456789abcdeful
 #define OWN_EBBHR	0x10203040ul
 #define OWN_EBBRR	0x50607080ul
@@ -75,12 +77,12 @@
 struct pattern {
 	const char *name;
 	unsigned int pmcs;	/* bit n set: an EBB task has an event on PMCn */
-	unsigned int pmc;	/* the value for PMCn less n */
+	unsigned int pmc;	/* the value for PMCn, less n */
 	unsigned long mmcr0;
 	unsigned long address;	/* the value for EBBHR, EBBRR and TAR */
 	unsigned long bescr;
 	int plain_pmc;		/* a plain event's PMC; 0: sample on PMC1 to PMC4 */
-	unsigned long nops;	/* the count at which the plain event ends */
+	unsigned long nops;	/* stop executing nops when the plain event has this count */
 };
 
 static const struct pattern patterns[] = {
@@ -91,7 +93,7 @@ static const struct pattern patterns[] = {
 		.mmcr0 = EBB_MMCR0_FC,
 		.address = 0x7fff12345678ul,
 		.bescr = EBB_BESCR_PME,
-		/* PMC5 ends about a million instructions before an overflow. */
+		/* At the end, PMC5 is about a million instructions before its overflow. */
 		.plain_pmc = 6,
 		.nops = 0x7ff00000,
 	}, {
@@ -115,7 +117,7 @@ static const struct pattern patterns[] = {
 	},
 };
 
-/* The values that the new owner has read from the registers and the BHRB */
+/* The values that the new owner of the PMU has read from the registers and the BHRB */
 struct sight {
 	unsigned long bhrb[EBB_BHRB_ENTRIES];
 	unsigned long pmc[MAX_PMC + 1];
@@ -133,13 +135,13 @@ struct sight {
 	unsigned long ebbrr;
 	unsigned long bescr;
 	unsigned long tar;
-	unsigned long first_tar;	/* TAR before the new owner writes it */
+	unsigned long first_tar;	/* TAR before the new owner of the PMU writes it */
 	unsigned long ill;
-	unsigned long ebbs;	/* EBBs while no own PMC is near an overflow */
+	unsigned long ebbs;	/* EBBs that came without an overflow of the new owner's PMCs */
 };
 
 /**
- * struct scene - one handover of the PMU, in memory that all its processes share
+ * struct scene - one handover of the PMU, in memory shared by all its processes
  * @pattern: the values that the previous user leaves in the registers
  * @pmcs: bit n set: the new owner has an event on PMCn
  * @armed: the new owner enables EBBs, and counts them, instead of reading registers
@@ -159,7 +161,7 @@ struct scene {
 };
 
 /*
- * Takes branches that only the previous user takes. An EBB task calls
+ * Take branches that only the previous user of the PMU takes. An EBB task calls
  * planted_code_and_freeze(), which freezes the PMU before any other branch.
  */
 static __attribute__((noinline)) void planted_code(unsigned long loops)
@@ -197,7 +199,7 @@ static void run_nops(unsigned long n)
 		     : : "r" (n / 1001 + 1) : "ctr", "memory");
 }
 
-/* Enables the event and then reads the BHRB, without taking a branch. */
+/* Enable an event and then read the BHRB, without taking a branch. */
 static long enable_and_read_bhrb(int fd, unsigned long *entries)
 {
 	register unsigned long r0 asm("r0") = SYS_ioctl;
@@ -222,7 +224,7 @@ static void read_sight(struct sight *s)
 {
 	int pmc;
 
-	/* Read the PMCs first, as they are counting. */
+	/* Read the PMCs first, because they are counting. */
 	for (pmc = 1; pmc <= MAX_PMC; pmc++)
 		s->pmc[pmc] = ebb_read_pmc(pmc);
 	s->mmcr0 = ebb_mfspr(EBB_SPR_MMCR0);
@@ -244,7 +246,7 @@ static void read_sight(struct sight *s)
 	s->ill = tally.ill;
 }
 
-/* Clears all PMCs after 100 EBBs: a PMC that stays negative makes EBBs endlessly. */
+/* Clear all PMCs after 100 EBBs: a PMC that stays negative causes endless EBBs. */
 static void end_the_storm(struct ebb_regs *regs)
 {
 	int pmc;
@@ -255,8 +257,8 @@ static void end_the_storm(struct ebb_regs *regs)
 }
 
 /*
- * Counts EBBs while no PMC of this task is near an overflow, so that each EBB
- * comes from a value that another task has left.
+ * Count EBBs while no PMC of this task is near an overflow, so that each EBB is
+ * caused by a value that another task has left in a register.
  */
 static void count_uninvited(struct sight *s)
 {
@@ -295,14 +297,14 @@ static bool is_on_the_pmu(int fd)
 	return read(fd, &value, sizeof(value)) == sizeof(value);
 }
 
-/* Writes a value to TAR by which the new owner can recognize its own TAR. */
+/* Write a value to TAR by which the new owner of the PMU can recognize its own TAR. */
 static void write_own_tar(struct sight *s)
 {
 	s->first_tar = ebb_mfspr(SPR_TAR);
 	ebb_mtspr(SPR_TAR, OWN_TAR);
 }
 
-/* The new owner opens and enables events, and reads the registers. */
+/* Open and enable events as the new owner of the PMU, and read the registers. */
 static int take_and_look(struct scene *scene)
 {
 	int fds[MAX_PMC + 1], leader = scene->kept;
@@ -332,9 +334,10 @@ static int be_the_owner(struct parent *parent, void *arg)
 }
 
 /*
- * The previous user, with EBB events: writes the pattern to all registers, also
- * to PMCs without an event, so that they do not change any more. Returns 0 on
- * success. The events stay open, with their file descriptors in @fds.
+ * As the previous user of the PMU, with EBB events: write the pattern to all
+ * registers, including PMCs without an event, while the counters are frozen.
+ * Return 0 on success. The events stay open, with their file descriptors
+ * in @fds.
  */
 static int plant_ebb(const struct pattern *pattern, int *fds)
 {
@@ -344,19 +347,22 @@ static int plant_ebb(const struct pattern *pattern, int *fds)
 
 	catch_ill();
 	memset(fds, -1, (MAX_PMC + 1) * sizeof(*fds));
-	/* Let the BHRB record conditional branches only, as in planted_code(). */
+	/* Let the BHRB record only conditional branches, as in planted_code(). */
 	leader = open_group(pattern->pmcs, EBB_EVENT_BHRB | EBB_EVENT_IFM(3), fds);
 	if (leader < 0 || ebb_start(leader))
 		return 20;
-	/* Values that an earlier scene has left in the PMCs can make EBBs here, too. */
+	/*
+	 * Values left in the PMCs by an earlier test can cause EBBs, which the
+	 * hook ends.
+	 */
 	arm_with_hook(1u << 1, PERIOD, end_the_storm);
 	planted_code(2 * PERIOD);
 	ebb_disable();
 	if (tally.count < 3)
 		return 21;
-	/* The counter is far from an alert while the registers are filled. */
+	/* Keep the counter far from an alert while the registers are filled. */
 	ebb_set_period(1, 0x40000000);
-	/* Try again if the BHRB has lost its entries in an interrupt. */
+	/* Try again if an interrupt has overwritten the entries of the BHRB. */
 	for (tries = 0; tries < 100; tries++) {
 		ebb_rearm();
 		planted_code_and_freeze(100);
@@ -380,7 +386,7 @@ static int plant_ebb(const struct pattern *pattern, int *fds)
 	ebb_mtspr(SPR_TAR, pattern->address);
 
 	read_state(&state);
-	/* The kernel may change a PMC without an event, so write the PMCs again. */
+	/* The kernel can change a PMC without an event, so write the PMCs again. */
 	for (pmc = 1; pmc <= MAX_PMC; pmc++) {
 		if ((pattern->pmcs & (1u << pmc)) && state.pmc[pmc] != pattern->pmc + pmc)
 			return 23;
@@ -405,7 +411,7 @@ static void close_all(const int *fds)
 	}
 }
 
-/* The previous user, with plain events of its own or of the CPU */
+/* As the previous user of the PMU, with plain events: fill the registers */
 static int plant_plain(const struct scene *scene, bool of_the_cpu)
 {
 	const struct pattern *pattern = scene->pattern;
@@ -436,8 +442,8 @@ static int plant_plain(const struct scene *scene, bool of_the_cpu)
 	ebb_mtspr(SPR_TAR, pattern->address);
 	/*
 	 * PMC5 and PMC6 run together, so that the PMC without an event counts
-	 * about as much as the event. Sampling events run the loop only once, as
-	 * the kernel may throttle them.
+	 * about as much as the event. Run the loop only once for sampling
+	 * events, because the kernel can throttle them.
 	 */
 	do {
 		if (read_count(fd, &count) != sizeof(count) || !count.enabled ||
@@ -451,8 +457,9 @@ static int plant_plain(const struct scene *scene, bool of_the_cpu)
 }
 
 /*
- * Previous users that are separate processes: they leave the pattern, tell the
- * parent, and most of them wait until the parent lets them end.
+ * The next functions are previous users of the PMU in a separate process: they
+ * leave the pattern in the registers, tell the parent, and most of them wait until
+ * the parent lets them end.
  */
 static int plant_and_wait(struct parent *parent, void *arg)
 {
@@ -515,7 +522,7 @@ static int count_cpu_and_wait(struct parent *parent, void *arg)
 	return parent_tell(parent) || parent_wait(parent) ? 2 : 0;
 }
 
-/* Runs @plant in a process, the previous user, and then starts the new owner. */
+/* Run @plant, the previous user of the PMU, in a process, and then start the new owner. */
 static int after_another(struct scene *scene, child_fn *plant)
 {
 	struct child planter, owner;
@@ -567,7 +574,7 @@ static int after_exited(struct scene *scene)
 	return after_another(scene, plant_and_exit);
 }
 
-/* Ways in which the new owner is the previous user's process, child or thread */
+/* Below, the new owner of the PMU is the previous user's process, child or thread */
 static int plant_and_fork(struct parent *parent, void *arg)
 {
 	struct scene *scene = arg;
@@ -647,7 +654,7 @@ static int reopened(struct scene *scene)
 	return alone(scene, plant_and_reopen);
 }
 
-/* Executes this program again with --look, which makes it the new owner. */
+/* Execute this program again with --look, which makes it the new owner of the PMU. */
 static int execute(const struct scene *scene, int out)
 {
 	char numbers[4][12];
@@ -719,7 +726,7 @@ static int executed_with_the_event(struct scene *scene)
 	return executed(scene);
 }
 
-/* A new owner that migrates from another CPU, with values in its registers */
+/* Run a new owner of the PMU that migrates with values in its registers */
 static int migrate_and_look(struct parent *parent, void *arg)
 {
 	struct scene *scene = arg;
@@ -790,13 +797,13 @@ FIXTURE(handover)
 FIXTURE_VARIANT(handover)
 {
 	int (*way)(struct scene *scene);
-	/* The new owner is the previous user's process, child or thread. */
+	/* The new owner of the PMU is the previous user's process, child or thread. */
 	bool same_process;
-	/* The new owner has used EBBs before and finds its own EBB registers. */
+	/* The new owner of the PMU has used EBBs before and reads its own EBB registers. */
 	bool same_task;
 	/* MMCR0[PMAE] is clear when the new owner gets the PMU. */
 	bool disarmed;
-	/* The new owner has had the PMU before and finds its own PMCs. */
+	/* The new owner has had the PMU before and reads its own PMCs. */
 	bool migrates;
 	bool needs_root;
 };
@@ -884,7 +891,7 @@ FIXTURE_TEARDOWN(handover)
 {
 }
 
-/* Runs a handover; returns 0 or the number of the failed check in this file. */
+/* Run one handover of the PMU; return 0, or the error code of the step that failed. */
 static int play(struct scene *scene, int (*way)(struct scene *scene),
 		const struct pattern *pattern, unsigned int pmcs, bool armed)
 {
@@ -896,7 +903,7 @@ static int play(struct scene *scene, int (*way)(struct scene *scene),
 	scene->kept = -1;
 	memset(&scene->sight, 0, sizeof(scene->sight));
 	error = way(scene);
-	/* Events that were kept over exec have the PMCs of the previous user. */
+	/* Events that were kept over exec use the PMCs of the PMU's previous user. */
 	if (scene->kept >= 0)
 		scene->pmcs = pattern->pmcs;
 	return error;
@@ -1009,7 +1016,7 @@ TEST_F(handover, e27_branch_history)
 
 	FOR_EACH_PATTERN(pattern) {
 		ASSERT_EQ(0, play(self->scene, variant->way, pattern, 1u << 1, false));
-		/* Reading the BHRB has not caused SIGILL. */
+		/* Check that reading the BHRB has not caused SIGILL. */
 		EXPECT_EQ(0, s->ill) TH_LOG("%s", pattern->name);
 		for (i = planted = kernel = 0; i < EBB_BHRB_ENTRIES; i++) {
 			planted += is_planted(s->bhrb[i]);
@@ -1040,7 +1047,10 @@ TEST_F(handover, e27_ebb_registers)
 		} else if (variant->same_task) {
 			ebbhr = pattern->address;
 			ebbrr = pattern->address;
-			/* A pending exception of the closed events is cleared. */
+			/*
+			 * The kernel must clear a pending exception of the
+			 * closed events.
+			 */
 			bescr = pattern->bescr & ~EBB_BESCR_PMEO;
 		}
 		EXPECT_EQ(ebbhr, s->ebbhr) TH_LOG("%s", pattern->name);
@@ -1057,7 +1067,7 @@ TEST_F(handover, e27_tar)
 	FOR_EACH_PATTERN(pattern) {
 		ASSERT_EQ(0, play(self->scene, variant->way, pattern, 1u << 1, false));
 		EXPECT_EQ(OWN_TAR, s->tar) TH_LOG("%s", pattern->name);
-		/* A process passes TAR on to a child, a thread or a new program. */
+		/* A child, a thread or a new program inherits TAR from its process. */
 		if (!variant->same_process) {
 			EXPECT_NE(pattern->address, s->first_tar)
 				TH_LOG("%s", pattern->name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Tests that the EBB bit of AT_HWCAP2 agrees with the PMU driver: with the bit
- * there are event based branches, without the bit there are none.
+ * Test that the EBB bit of AT_HWCAP2 agrees with the PMU driver: event-based
+ * branches (EBB) work with the bit, and EBB events are rejected without the bit.
  */
 #include "kselftest_harness.h"
 #include "ebb_test.h"
@@ -25,7 +25,10 @@ TEST(e17_hwcap2_bit_is_there_only_if_ebbs_are)
 	log_pmu(_metadata);
 	catch_ill();
 	if (!ebb_available()) {
-		/* Without the EBB bit in AT_HWCAP2, no EBB event can be opened. */
+		/*
+		 * Check that without the EBB bit in AT_HWCAP2, no EBB event can
+		 * be opened.
+		 */
 		fd = ebb_open(event_on(1), 0, -1);
 		EXPECT_LT(fd, 0);
 		return;
@@ -40,8 +43,8 @@ TEST(e17_hwcap2_bit_is_there_only_if_ebbs_are)
 }
 
 /*
- * The second task reports the MMCR3 that its first EBB event finds, which must
- * not be the MMCR3 of the first task, and then writes its own value.
+ * Report the MMCR3 that the first EBB event of this second task finds, which must
+ * not be the MMCR3 of the first task. Then write a value of the second task.
  */
 static int use_mmcr3(struct parent *parent, void *arg)
 {
@@ -56,7 +59,7 @@ static int use_mmcr3(struct parent *parent, void *arg)
 	return 0;
 }
 
-/* From ISA v3.1 on, a kernel that offers EBB has to keep MMCR3 for each task. */
+/* Check that a kernel which offers EBB on ISA v3.1 switches MMCR3 between tasks. */
 TEST(e17_promise_includes_what_v31_adds)
 {
 	unsigned long fresh, mine, *found;
@@ -66,7 +69,7 @@ TEST(e17_promise_includes_what_v31_adds)
 	log_pmu(_metadata);
 	catch_ill();
 	if (!ebb_available())
-		return;		/* AT_HWCAP2 does not have the EBB bit. */
+		return;		/* The EBB bit is not set in AT_HWCAP2. */
 	if (!cpu_is_v31())
 		SKIP(return, "needs ISA v3.1");
 	found = shared_memory(sizeof(*found));
@@ -88,7 +91,10 @@ TEST(e17_promise_includes_what_v31_adds)
 	close(fd);
 }
 
-/* Reads from sysfs which bits of the event code are @part; false without such a file */
+/*
+ * Read from sysfs which bits of the event code are @part; return false without
+ * such a file
+ */
 static bool read_format(const char *part, char *bits, int size)
 {
 	char path[128];

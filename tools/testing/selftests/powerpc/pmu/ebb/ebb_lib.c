@@ -25,7 +25,7 @@ bool cpu_is_v31(void)
 	return getauxval(AT_HWCAP2) & PPC_FEATURE2_ARCH_3_1;
 }
 
-/* Reads the registers. An EBB event of this task has to be on the PMU. */
+/* Read the EBB and PMU registers, while an EBB event of this task is on the PMU. */
 void read_state(struct user_state *state)
 {
 	int pmc;
@@ -48,7 +48,7 @@ void read_state(struct user_state *state)
 	}
 }
 
-/* The name of the first register in which @a and @b differ, or NULL */
+/* Return the name of the first register in which @a and @b differ, or NULL */
 const char *state_difference(const struct user_state *a,
 			     const struct user_state *b)
 {
@@ -87,14 +87,14 @@ const char *state_difference(const struct user_state *a,
 	return NULL;
 }
 
-/* The code of an event that counts all the time on @pmc */
+/* Return the code of an event that counts all the time on @pmc */
 unsigned long event_on(int pmc)
 {
 	switch (pmc) {
 	case 5:
-		return 0x500fa;		/* event code of run instructions */
+		return 0x500fa;		/* event code for run instructions */
 	case 6:
-		return 0x600f4;		/* event code of run cycles */
+		return 0x600f4;		/* event code for run cycles */
 	default:
 		return EBB_EVENT_PMC(pmc) | INSTRUCTIONS;
 	}
@@ -111,8 +111,8 @@ static void skip_instruction(int sig, siginfo_t *info, void *context)
 }
 
 /*
- * Counts the instructions that cause SIGILL, and skips them. An EBB handler needs
- * this, too: it may run once more after the event was closed.
+ * Count the instructions that cause SIGILL, and skip them. EBB handlers also need
+ * this function, because a handler can run once more after the event was closed.
  */
 void catch_ill(void)
 {
@@ -148,8 +148,8 @@ void tally_handler(struct ebb_regs *regs)
 }
 
 /*
- * Clears the tally and enables EBBs, with tally_handler(), from the PMCs in the
- * mask @pmcs. The handler calls @hook.
+ * Clear the tally and enable EBBs, with tally_handler(), from the PMCs in the mask
+ * @pmcs. The handler calls @hook.
  */
 void arm_with_hook(unsigned int pmcs, unsigned int period, void (*hook)(struct ebb_regs *regs))
 {
@@ -173,8 +173,8 @@ void arm(unsigned int pmcs, unsigned int period)
 }
 
 /*
- * Opens and starts an EBB event on @pmc for this thread, and enables EBBs.
- * Returns the file descriptor, or -1.
+ * Open and start an EBB event on @pmc for this thread, and enable EBBs. Return the
+ * file descriptor, or -1.
  */
 int begin(int pmc)
 {
@@ -191,8 +191,8 @@ int begin(int pmc)
 }
 
 /*
- * The address of a function's code. On ELFv1, a function pointer points to a
- * descriptor, which has the address.
+ * Return the address of a function's code. On ELFv1, a function pointer points to
+ * a descriptor that contains the address.
  */
 unsigned long code_address(void (*fn)(unsigned long))
 {
@@ -208,14 +208,14 @@ bool pmc_writable(void)
 	unsigned long before = tally.ill;
 
 	catch_ill();
-	/* PMC3, as no test that calls this function uses PMC3 */
+	/* write PMC3, because no test that calls this function uses PMC3 */
 	ebb_write_pmc(3, 0);
 	return tally.ill == before;
 }
 
 /*
- * Whether user mode can read the group B registers SIER, SIAR and SDAR. Before
- * ISA v3.1, user mode could always read them.
+ * Return whether user mode can read the group B registers SIER, SIAR and SDAR.
+ * Before ISA v3.1, user mode could always read them.
  */
 bool group_b_readable(void)
 {
@@ -237,8 +237,8 @@ void work(unsigned long loops)
 }
 
 /*
- * Works until the tally has @count EBBs. As a lost EBB never comes, gives up
- * after twenty times the work that should be enough.
+ * Work until the tally contains @count EBBs. Give up after twenty times the work
+ * that should be enough, because a lost EBB never comes.
  */
 bool work_until(unsigned long count)
 {
@@ -253,9 +253,10 @@ bool work_until(unsigned long count)
 }
 
 /*
- * Whether the tally has the right number of EBBs for @loops loops of work(),
- * whose instructions one PMC has counted. A few more EBBs are right, too: the PMC
- * also counts instructions in the handler after re-arming and around work().
+ * Return whether the tally contains the correct number of EBBs for @loops loops of
+ * work(), whose instructions one PMC has counted. A few more EBBs are also
+ * correct: the PMC also counts instructions in the handler after re-arming and
+ * around work().
  */
 bool tally_fits(unsigned long loops)
 {
@@ -273,7 +274,7 @@ bool tally_fits(unsigned long loops)
 	return false;
 }
 
-/* The loops of work() between two EBBs, at most */
+/* The greatest number of loops of work() between two EBBs */
 static unsigned long *between_ebbs;
 
 static void note_loops(struct ebb_regs *regs)
@@ -302,9 +303,9 @@ static int take_some_ebbs(struct parent *parent, void *arg)
 }
 
 /*
- * How many instructions after an overflow the processor raises the exception, at
- * most. The counter stands still meanwhile, and the program goes on. Measured once,
- * in a process of its own, so that nothing of the caller's is touched.
+ * Return how many instructions after an overflow the processor raises the
+ * exception, at most. The counter does not count these instructions. The number is
+ * measured once, in a separate process, so that no state of the caller changes.
  */
 unsigned long lateness(void)
 {
@@ -321,21 +322,22 @@ unsigned long lateness(void)
 	return late;
 }
 
-/* @ebbs, or as many as there are in the same work if each of them is late */
+/* Return how many of @ebbs EBBs come at least, if each exception is raised late */
 unsigned long at_least(unsigned long ebbs)
 {
 	return ebbs * PERIOD / (PERIOD + lateness());
 }
 
 /*
- * Does an alert that comes while BESCR[PME] is clear become an exception when PME
- * is set? By the ISA it does. To be called with an event on PMC1 that is armed.
+ * Return whether an alert that comes while BESCR[PME] is clear causes an exception
+ * when PME is set, as the ISA defines it. Call this function with an armed event
+ * on PMC1.
  */
 bool alerts_wait_for_pme(void)
 {
 	int tries;
 
-	/* Something else might take the alert away once, and not each time. */
+	/* The kernel can clear an alert by chance, but not in each of several tries. */
 	for (tries = 0; tries < 3; tries++) {
 		ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_PME);
 		tally.count = 0;
@@ -352,9 +354,9 @@ bool alerts_wait_for_pme(void)
 }
 
 /*
- * Set BESCR[PME], for a processor on which alerts do not wait for that: make the
- * alert that has come by now an exception. GE is clear meanwhile, so that no EBB
- * comes between looking for the alert and that.
+ * Set BESCR[PME] on a processor on which alerts do not wait for PME, and turn an
+ * alert that has already come into an exception. GE is clear meanwhile, so that no
+ * EBB comes between the check for an alert and the setting of PMEO.
  */
 void set_pme_for_alerts(void)
 {
@@ -374,7 +376,7 @@ int perf_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
 		       PERF_FLAG_FD_CLOEXEC);
 }
 
-/* Opens an enabled event of this thread without EBB, for read_count(). */
+/* Open an enabled event of this thread without EBB, for read_count(). */
 int open_plain(unsigned int type, unsigned long config, bool pinned)
 {
 	struct perf_event_attr attr = {
@@ -392,8 +394,8 @@ int open_plain(unsigned int type, unsigned long config, bool pinned)
 }
 
 /*
- * Returns the result of read(): the size of struct count, 0 if the event is in
- * error state, or a negative number.
+ * Read an event. Return the result of read(): the size of struct count, 0 if the
+ * event is in error state, or a negative number.
  */
 int read_count(int fd, struct count *count)
 {
@@ -401,7 +403,7 @@ int read_count(int fd, struct count *count)
 	return read(fd, count, sizeof(*count));
 }
 
-/* The ID of the tracepoint sched:sched_switch for perf_event_open(), or -1 */
+/* Return the ID of the tracepoint sched:sched_switch for perf_event_open(), or -1 */
 int sched_switch_id(void)
 {
 	static const char * const paths[] = {
@@ -432,7 +434,7 @@ unsigned int nr_cpus(void)
 	return CPU_COUNT(&set);
 }
 
-/* The CPU with index @n, from 0, among those that this thread may use, or -1 */
+/* Return the CPU number @n, from 0, of the CPUs that this thread can use, or -1 */
 int nth_cpu(unsigned int n)
 {
 	cpu_set_t set;
@@ -503,20 +505,20 @@ static int hear(int fd)
 	return n == 1 ? 0 : -1;
 }
 
-/* Tells the child, which is in parent_wait(), to go on. */
+/* Tell the child, which is in parent_wait(), to continue. */
 int child_go(struct child *child)
 {
 	return tell(child->to);
 }
 
-/* Waits until the child calls parent_tell(); -1 if the child ended before. */
+/* Wait until the child calls parent_tell(); return -1 if the child ended before. */
 int child_heard(struct child *child)
 {
 	return hear(child->from);
 }
 
 /*
- * Waits until the child ends. Returns its exit status, 128 + signal if a signal
+ * Wait until the child ends. Return its exit status, 128 + signal if a signal
  * killed it, or -1 on an error.
  */
 int child_end(struct child *child)

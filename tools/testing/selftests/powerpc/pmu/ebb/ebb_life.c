@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Tests of the life of EBB events in one program: enable, take EBBs, read, close,
- * and open again.
+ * Tests of the life of EBB events in one program: enable an event, take EBBs, read
+ * the event, close the event, and open it again.
  */
 #include "kselftest_harness.h"
 #include <sys/prctl.h>
@@ -152,7 +152,7 @@ TEST(e7_no_ebb_after_close)
 	ASSERT_TRUE(work_until(5));
 	close(fd);
 
-	/* An EBB that was pending before close() may still come. */
+	/* An EBB that was pending before close() can still come. */
 	work(PERIOD);
 	last = tally.count;
 	work(20 * PERIOD);
@@ -194,7 +194,7 @@ TEST(e7_exit_with_an_armed_event)
 		_exit(begin(1) < 0 || !work_until(3));
 	ASSERT_EQ(pid, waitpid(pid, &fd, 0));
 	EXPECT_EQ(0, fd);
-	/* The next EBB event finds nothing of the child's event. */
+	/* Check that the next EBB event inherits nothing from the child's event. */
 	EXPECT_FALSE(pmc_writable());
 	fd = begin(1);
 	ASSERT_GE(fd, 0);
@@ -237,7 +237,7 @@ TEST(e13_reopened_after_pmeo_was_left_set)
 	REQUIRE_EBB();
 	fd = begin(1);
 	ASSERT_GE(fd, 0);
-	/* Leave an exception that is not taken: PMAE clear, PMAO and PMEO set */
+	/* Leave an exception for which no EBB is taken: PMAE clear, PMAO and PMEO set */
 	ebb_disable();
 	work(PERIOD);
 	ASSERT_EQ(EBB_BESCR_PMEO, ebb_mfspr(EBB_SPR_BESCR) & EBB_BESCR_PMEO);
@@ -252,7 +252,7 @@ TEST(e13_reopened_after_pmeo_was_left_set)
 	ebb_set_period(1, PERIOD);
 	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_GE | EBB_BESCR_PME);
 	EXPECT_TRUE(work_until(10));
-	/* The exception of the closed event has made no EBB. */
+	/* Check that the exception of the closed event has caused no EBB. */
 	EXPECT_EQ(0, tally.spurious);
 	ebb_disable();
 	close(fd);
@@ -380,7 +380,7 @@ static void read_bhrb(struct ebb_regs *regs)
 	unsigned long first, second;
 
 	(void)regs;
-	/* The BHRB does not record the handler's branches, as PMAE is clear. */
+	/* The BHRB does not record the handler's branches, because PMAE is clear. */
 	asm volatile(".machine push; .machine power8\n"
 		     "	mfbhrbe %0,0\n"
 		     "	mfbhrbe %1,1\n"
@@ -411,8 +411,9 @@ TEST(e18_bhrb_is_read_in_the_handler)
 }
 
 /*
- * A program with any EBB event can read the BHRB. Bit 62 of the event code asks
- * for a filter; from POWER10 on, the BHRB records branches only with bit 62.
+ * Check that a program with any EBB event can read the BHRB. Bit 62 of the event
+ * code asks for a filter; since POWER10, the BHRB records branches only with bit
+ * 62.
  */
 TEST(e18_bhrb_is_read_without_being_asked_for)
 {
@@ -464,7 +465,7 @@ TEST(e19_group_b_is_out_of_reach_without_an_event)
 	EXPECT_FALSE(group_b_readable());
 }
 
-/* An event without EBB does not let user mode read the group B registers. */
+/* Check that an event without EBB does not let user mode read the group B registers. */
 TEST(e19_group_b_is_out_of_reach_with_a_plain_event)
 {
 	struct count count;

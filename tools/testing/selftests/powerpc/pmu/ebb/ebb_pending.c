@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Tests that each overflow of a counter makes exactly one EBB, in the task that
- * has the event, even if something else happens between the overflow and the
- * EBB: the task is switched out, moved, stopped, gets a signal, freezes the
- * counters, disables and enables the event, forks, or executes a new program.
+ * Tests that each overflow of a counter causes exactly one EBB, in the task that
+ * owns the event, even if another action comes between the overflow and the EBB:
+ * the task is switched out, moved, stopped, gets a signal, freezes the counters,
+ * disables and enables the event, forks, or executes a new program.
  *
  * Each test lets the counter overflow after a number of instructions, and calls
- * a do_fn, such as yield(). The test repeats this with larger and larger
- * numbers, in steps, so that the overflow comes before the call, at many places
- * during the call, and after the call, in work(). No test depends on how long
- * the kernel takes, nor on when the processor reports an overflow.
+ * a do_fn, such as yield(). The test repeats this with increasing numbers, so that
+ * the overflow comes before the call, at many places during the call, and after
+ * the call, in work(). No test depends on how long the kernel takes, nor on when
+ * the processor reports an overflow.
  */
 #include "kselftest_harness.h"
 #include <sched.h>
@@ -18,12 +18,12 @@
 #include <sys/ptrace.h>
 #include "ebb_test.h"
 
-/* A period so long that the counter does not overflow again in a test */
+/* A period so long that the counter does not overflow again during a test */
 #define NEVER		0x40000000
 
 /*
- * Number of periods to try, and the instructions from one period to the next, for
- * overflows in user mode only, and for overflows in user mode and the kernel
+ * Number of periods to try, and the difference between two periods, for overflows
+ * in user mode only (USER), and for overflows in user mode and the kernel (KERNEL)
  */
 #define USER_STEPS	120
 #define USER_STRIDE	1
@@ -40,10 +40,10 @@ static void one_more(unsigned int period)
 }
 
 /*
- * Works until an EBB comes, and then checks that no second EBB comes. With @off,
- * the event was disabled for a time, and an exception may have called the handler
- * during that time. The handler then got SIGILL and could not write the counter,
- * so that a second EBB comes when the event is enabled again.
+ * Work until an EBB comes, and then check that no second EBB comes. With @off, the
+ * event was disabled for a time, and an exception could call the handler during
+ * that time. The handler then got SIGILL and could not write the counter, so that
+ * a second EBB comes when the event is enabled again.
  */
 static bool one_ebb(unsigned int period, bool off)
 {
@@ -89,8 +89,8 @@ static int open_event(bool in_kernel)
 }
 
 /*
- * Arguments for the functions of type do_fn, which do one of the things that
- * happen between an overflow and its EBB
+ * Arguments for the functions of type do_fn, each of which runs one action between
+ * an overflow and its EBB
  */
 struct happening {
 	int fd;
@@ -108,7 +108,7 @@ static int yield(struct happening *h)
 	return sched_yield();
 }
 
-/* Lets the process @h->other run on this CPU, and waits for its answer. */
+/* Let the process @h->other run on this CPU, and wait for its answer. */
 static int take_turns(struct happening *h)
 {
 	return child_go(&h->other) || child_heard(&h->other);
@@ -120,15 +120,16 @@ static int move(struct happening *h)
 }
 
 /*
- * Writing MMCR0 takes back an alert that is not an exception yet. A processor that
- * does not alert again for a counter that is negative needs to be told by PMAO.
+ * Freeze the counters by MMCR0. Writing MMCR0 cancels an alert that has not become
+ * an exception yet. On a processor that does not alert again for a negative
+ * counter, set PMAO to raise the alert again.
  */
 static int freeze_by_mmcr0(struct happening *h)
 {
 	(void)h;
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
 	asm volatile("nop; nop; nop; nop" : : : "memory");
-	/* No EBB is to come between looking for the alert and making it. */
+	/* Clear GE, so that no EBB comes between the check for an alert and raising it. */
 	ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_GE);
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_PMAE);
 	if ((ebb_read_pmc(1) & EBB_NEGATIVE) &&
@@ -166,7 +167,7 @@ static int mask_by_ge(struct happening *h)
 	return 0;
 }
 
-/* Clears BESCR[PME], so that the alert stays pending in MMCR0[PMAO]. */
+/* Clear BESCR[PME], so that the alert stays pending in MMCR0[PMAO]. */
 static int mask_by_pme(struct happening *h)
 {
 	int error;
@@ -194,7 +195,7 @@ static int fork_child(struct happening *h)
 	(void)h;
 	pid = fork();
 	if (!pid) {
-		/* A pending EBB of the parent must not reach the child. */
+		/* Check that a pending EBB of the parent does not reach the child. */
 		work(100);
 		asm volatile("" : : : "memory");
 		_exit(ebb_mfspr(EBB_SPR_BESCR) || ebb_mfspr(EBB_SPR_EBBHR));
@@ -244,8 +245,8 @@ static int touch_new_page(struct happening *h)
 }
 
 /*
- * The process that take_turns() lets run: with or without an EBB event, it has
- * EBBs enabled and must not take an EBB of the tested task.
+ * The process that take_turns() lets run, with or without an EBB event. It has
+ * enabled EBBs, but must not take an EBB of the tested task.
  */
 static int other_task(struct parent *parent, void *arg)
 {
@@ -285,7 +286,7 @@ FIXTURE_VARIANT(meanwhile)
 	do_fn *fn;
 	bool other_has_event;
 	bool needs_cpus;
-	bool off;	/* @fn disables the event and enables it again */
+	bool off;	/* @fn disables the event and enables the event again */
 };
 
 FIXTURE_VARIANT_ADD(meanwhile, yields) { .fn = yield };
@@ -375,7 +376,7 @@ TEST_F(meanwhile, e21_overflow_anywhere_makes_one_ebb)
 	try_all(_metadata, &self->h, variant->fn, true, variant->off);
 }
 
-/* After the event is closed, a pending exception may make one EBB, not more. */
+/* Check that a pending exception causes at most one EBB after the event is closed. */
 TEST(e21_closed_with_an_overflow_near)
 {
 	unsigned int i;
@@ -392,7 +393,10 @@ TEST(e21_closed_with_an_overflow_near)
 		ASSERT_GE(1, tally.count);
 		ebb_disable();
 
-		/* The overflow of the closed event makes no EBB for the next event. */
+		/*
+		 * Check that the overflow of a closed event causes no EBB for
+		 * the next event.
+		 */
 		fd = open_event(true);
 		ASSERT_GE(fd, 0);
 		work(100);
@@ -405,7 +409,7 @@ TEST(e21_closed_with_an_overflow_near)
 	}
 }
 
-/* A process that executes a new program, which must get no EBB of the old one */
+/* Execute a new program near an overflow; the new program must get no EBB for it */
 static int execute_near_overflow(struct parent *parent, void *arg)
 {
 	char *argv[] = { "ebb_pending", "--new-program", NULL };
@@ -431,7 +435,7 @@ static int new_program(void)
 	tally.period = NEVER;
 	ebb_handler = tally_handler;
 	work(10000);
-	/* Enabling EBBs must not make an EBB of an old exception either. */
+	/* Check that enabling EBBs causes no EBB for an old exception either. */
 	ebb_enable(tally_handler);
 	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
 	work(10000);
@@ -453,7 +457,7 @@ TEST(e21_executed_with_an_overflow_near)
 	}
 }
 
-/* How often a tracer stops the task, at any instruction */
+/* How many times a tracer stops the task, at any instruction */
 #define STOPS	200
 
 struct traced {
@@ -492,7 +496,7 @@ TEST(e21_stopped_with_an_overflow_near)
 	for (stops = 0; stops < STOPS; stops++) {
 		ASSERT_EQ(0, ptrace(PTRACE_INTERRUPT, child.pid, NULL, NULL));
 		ASSERT_EQ(child.pid, waitpid(child.pid, &status, __WALL));
-		/* the task ends early only when it has lost an exception */
+		/* the task ends early only if it has lost an exception */
 		ASSERT_TRUE(WIFSTOPPED(status));
 		ASSERT_EQ(0, ptrace(PTRACE_CONT, child.pid, NULL, NULL));
 	}
@@ -500,7 +504,7 @@ TEST(e21_stopped_with_an_overflow_near)
 	EXPECT_EQ(0, child_end(&child));
 }
 
-/* The task that a tracer single-steps through overflows */
+/* Run overflows in a task that its tracer single-steps */
 static int overflow_in_steps(struct parent *parent, void *arg)
 {
 	unsigned int i;
@@ -542,7 +546,7 @@ TEST(e21_single_stepped_through_overflows)
 	EXPECT_EQ(0, child_end(&child));
 }
 
-/* A process that sends signals to its parent, at any instruction */
+/* Run a process that sends signals to its parent, at any instruction */
 static int send_signals(struct parent *parent, void *arg)
 {
 	const struct traced *shared = arg;

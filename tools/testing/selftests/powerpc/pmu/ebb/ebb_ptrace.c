@@ -44,8 +44,8 @@ static int set_set(pid_t pid, int type, void *set, size_t size)
 #define SET(child, type, set)	set_set((child).pid, type, &(set), sizeof(set))
 
 /*
- * What the traced child does, and what it has read, in shared memory. The child
- * stops twice: after it has read @before, and after it has read @after.
+ * The actions of a traced child, and the values that the child has read, in shared
+ * memory. The child stops twice: after reading @before, and after reading @after.
  */
 struct script {
 	bool uses_ebb;
@@ -114,7 +114,7 @@ FIXTURE_TEARDOWN(ptrace)
 	}
 }
 
-/* Waits until the child stops; false if it did not stop by its own SIGSTOP. */
+/* Wait until the child stops; return false if it did not stop by its own SIGSTOP. */
 static bool stopped(struct child *child)
 {
 	int status;
@@ -124,8 +124,8 @@ static bool stopped(struct child *child)
 }
 
 /*
- * Lets the child run until its next SIGSTOP. On the way, the child may cause
- * SIGILL, which stops it, too, and which is passed on to the child.
+ * Let the child run until its next SIGSTOP. Before that, the child can cause
+ * SIGILL, which also stops the child, and which is passed on to the child.
  */
 static bool go_on(struct child *child)
 {
@@ -147,7 +147,7 @@ static bool start_traced(struct child *child, struct script *script)
 	return !child_start(child, traced, script) && stopped(child);
 }
 
-/* ptrace shows no EBB registers until the task uses the EBB facility. */
+/* Check that ptrace shows no EBB registers until the task uses the EBB facility. */
 TEST_F(ptrace, e12_facility_is_on_from_its_first_use)
 {
 	struct ebb_set set;
@@ -236,9 +236,9 @@ TEST_F(ptrace, e14_write_of_mmcr0_reaches_user_bits_only)
 	self->script->uses_ebb = true;
 	ASSERT_TRUE(start_traced(&self->child, self->script));
 	ASSERT_EQ(0, GET(self->child, NT_PPC_PMU, set));
-	/* Set all bits except PMAO, which would make an exception. */
+	/* Set all bits except PMAO, which would cause an exception. */
 	set.mmcr0 = ~EBB_MMCR0_PMAO;
-	/* The kernel may also refuse to write such a value. */
+	/* The kernel may also reject such a value. */
 	if (SET(self->child, NT_PPC_PMU, set))
 		return;
 	ASSERT_EQ(0, GET(self->child, NT_PPC_PMU, again));
@@ -323,7 +323,10 @@ TEST_F(ptrace, e23_short_write_leaves_the_rest_alone)
 	EXPECT_EQ(self->script->before.mmcr0, self->script->after.mmcr0);
 }
 
-/* User mode can read SIAR, SDAR and SIER, but cannot write them. */
+/*
+ * Check that ptrace, like user mode, can read SIAR, SDAR and SIER, but cannot
+ * write them.
+ */
 TEST_F(ptrace, e14_write_does_not_reach_siar_sdar_sier)
 {
 	struct pmu_set set;
@@ -371,7 +374,7 @@ TEST_F(ptrace, e21_ebbs_flow_on_after_registers_were_written_back)
 	EXPECT_LE(10, self->script->ebbs);
 }
 
-/* Shared by the parent, which stops the child, and the child, which takes EBBs */
+/* Shared by a parent, which stops its child, and the child, which takes EBBs */
 struct flow {
 	bool stop;
 	unsigned long turns;
@@ -401,7 +404,7 @@ TEST(e21_stops_lose_none)
 	int i, status;
 
 	REQUIRE_EBB();
-	lateness();	/* now, since a traced process cannot measure it */
+	lateness();	/* measure the lateness now: a traced process cannot measure it */
 	ASSERT_NE(NULL, flow);
 	ASSERT_EQ(0, child_start(&child, flow_until_told, flow));
 	ASSERT_EQ(0, child_heard(&child));
@@ -429,7 +432,7 @@ TEST(e21_single_steps_lose_none)
 	int i, status;
 
 	REQUIRE_EBB();
-	lateness();	/* now, since a traced process cannot measure it */
+	lateness();	/* measure the lateness now: a traced process cannot measure it */
 	ASSERT_NE(NULL, flow);
 	ASSERT_EQ(0, child_start(&child, flow_until_told, flow));
 	ASSERT_EQ(0, child_heard(&child));

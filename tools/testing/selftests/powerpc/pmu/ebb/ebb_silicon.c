@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Ask the processor what Power ISA leaves open about event-based branches.  There
- * is a line "# question: answer" for each question, and a test that passes if the
- * question could be asked and answered, whatever the answer is.
+ * Ask the processor questions about event-based branches that the Power ISA leaves
+ * open.  For each question, the program prints a line "# question: answer", and
+ * runs a test that passes if the question could be answered, whatever the answer
+ * is.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -11,15 +12,15 @@
 #include "ebb_test.h"
 #include "kselftest.h"
 
-/* Instructions in the row, and until the counter becomes negative */
+/* Instructions in the row, and instructions until the counter becomes negative */
 #define ROW	4000
 #define START	1000
-/* Times that a question with a number for an answer is asked */
+/* How many times a question is asked whose answer is a number */
 #define RUNS	32
 
 /*
- * ask_row(mmcr0, end): write to MMCR0, execute instructions in a row, and write
- * again.
+ * ask_row(mmcr0, end): write @mmcr0 to MMCR0, execute instructions in a row, and
+ * write @end to MMCR0.
  */
 asm(".pushsection .text\n"
 	"	.balign	64\n"
@@ -42,7 +43,7 @@ static void note(struct ebb_regs *regs)
 	ebbs++;
 	nip = regs->nip;
 	siar = ebb_mfspr(EBB_SPR_SIAR);
-	/* No more EBBs come: the counters are frozen */
+	/* No more EBBs come, because the counters are frozen */
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
 	ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_PMEO);
 }
@@ -57,7 +58,7 @@ static void row(unsigned long mmcr0)
 		     : "r3", "r4", "ctr", "lr", "memory");
 }
 
-/* Freeze the counters, write @pmc1 to PMC1, and let an exception be an EBB */
+/* Freeze the counters, write @pmc1 to PMC1, and let an exception cause an EBB */
 static void prepare(unsigned int pmc1)
 {
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
@@ -67,7 +68,7 @@ static void prepare(unsigned int pmc1)
 	ebbs = 0;
 }
 
-/* Several measured values */
+/* The values that were measured for one question */
 struct values {
 	long value[RUNS];
 	unsigned int nr;
@@ -84,7 +85,7 @@ static void answer(const char *question, const char *text)
 	ksft_test_result_pass("asked: %s\n", question);
 }
 
-/* Answer by the range of values that were measured more than once */
+/* Answer a question by the range of values that were measured more than once */
 static void answer_range(const char *question, const struct values *values)
 {
 	long min = LONG_MAX, max = LONG_MIN;
@@ -94,7 +95,7 @@ static void answer_range(const char *question, const struct values *values)
 	for (i = 0; i < values->nr; i++) {
 		for (j = 0, same = 0; j < values->nr; j++)
 			same += values->value[j] == values->value[i];
-		/* An interrupt in the row makes a value that is not measured again */
+		/* An interrupt in the row causes a value that is not measured again */
 		if (same == 1)
 			continue;
 		min = values->value[i] < min ? values->value[i] : min;

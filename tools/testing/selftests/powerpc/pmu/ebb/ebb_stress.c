@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A stress test that opens, enables and closes EBB events and regular events at
- * random, with fork and exec, on all CPUs. Checks that each call has a result
- * that the rules of EBB allow, and that the kernel does not crash.
+ * random, with fork and exec, on all CPUs. It checks that the result of each call
+ * is allowed by the rules of EBB, and that the kernel does not crash.
  *
  * usage: ebb_stress [COUNT [SEED]]
  */
@@ -21,7 +21,7 @@
 #define MAX_FDS		12
 #define MAX_WORKERS	4
 
-/* The state of pick(), which makes the same numbers with every C library */
+/* The state of pick(), which gives the same random numbers with every C library */
 static unsigned long seed;
 
 static unsigned int pick(unsigned int n)
@@ -81,8 +81,8 @@ static int open_ebb(void)
 	if (leader && errno == EINVAL)
 		return 0;
 	/*
-	 * perf may have swapped the leader, which is inherited, with its copy in a
-	 * child. When the child has ended, the open fails with ENODEV.
+	 * perf can have swapped an inherited leader with the leader's copy in a child.
+	 * When the child has ended, the open fails with ENODEV.
 	 */
 	if (leader && !leader->ebb && errno == ENODEV)
 		return 0;
@@ -112,7 +112,7 @@ static int open_regular(void)
 	return 0;
 }
 
-/* Opens an event with random attributes, which may succeed or be refused. */
+/* Open an event with random attributes, which the kernel can accept or reject. */
 static int open_anything(void)
 {
 	struct perf_event_attr attr;
@@ -170,10 +170,10 @@ static int read_one(void)
 	return 0;
 }
 
-/* Enables EBBs, and works. Without an EBB event, writing the PMCs causes SIGILL. */
+/* Enable EBBs, and work. Without an EBB event, writing the PMCs causes SIGILL. */
 static int take_ebbs(void)
 {
-	/* all PMCs, as a PMC that stays negative would make EBBs without end */
+	/* arm all PMCs, as a PMC that stays negative would cause endless EBBs */
 	arm(0x7e, 2000 + pick(20000));
 	work(500 + pick(20000));
 	if (pick(2))
@@ -268,7 +268,7 @@ static int stress(struct parent *parent, void *arg)
 	ebb_disable();
 	while (nr_events)
 		drop_event(0);
-	/* With no EBB event left, user mode must not have access to the PMU. */
+	/* Check that user mode cannot access the PMU when no EBB event is left. */
 	if (!failures && pmc_writable()) {
 		puts("# the PMU is still open after the last close");
 		failures++;

@@ -14,9 +14,9 @@
 #define MANY		8
 
 /*
- * Fills the registers with values that depend on @seed: some are set by an
- * exception, others are written. Then the counters are frozen, so that no
- * register changes. With an event on each PMC, the task owns all PMCs.
+ * Fill the registers with values that depend on @seed: an exception sets some
+ * registers, and this function writes the rest. Then freeze the counters, so that
+ * no register changes. Because each PMC has an event, the task owns all PMCs.
  */
 static int take_seed(unsigned int seed, struct user_state *state)
 {
@@ -63,8 +63,8 @@ static int same_state(const struct user_state *state)
 }
 
 /*
- * A process whose registers must not change while its parent, or another process,
- * runs. It lets the parent run in each round.
+ * Run a process whose registers must not change while its parent or another process
+ * runs. The process lets its parent run in each round.
  */
 static int keep_state(struct parent *parent, void *arg)
 {
@@ -157,8 +157,8 @@ TEST(e9_registers_move_between_cpus)
 }
 
 /*
- * Reads the registers that must not change while the handler runs. PMC2 to PMC6
- * have no event, so that they may change.
+ * Read the registers that must not change while the handler runs. PMC2 to PMC6
+ * have no event, so that they can change.
  */
 static void read_handler_state(struct user_state *state)
 {
@@ -169,7 +169,7 @@ static void read_handler_state(struct user_state *state)
 		state->pmc[pmc] = 0;
 }
 
-/* An EBB user can write all PMCs, also the PMCs on which it has no event. */
+/* Leave a PMC negative: an EBB user can also write PMCs without an event. */
 static int leave_a_counter_negative(struct parent *parent, void *arg)
 {
 	(void)arg;
@@ -229,8 +229,8 @@ TEST(e13_counter_of_the_event_before_makes_no_ebb)
 }
 
 /*
- * A plain event on PMC5 lets PMC6 count as well. PMC6 keeps its value when the
- * event is closed.
+ * Count with a plain event on PMC5, during which PMC6 also counts. PMC6 keeps its
+ * value when the event is closed.
  */
 static int count_on_pmc5(struct parent *parent, void *arg)
 {
@@ -245,7 +245,7 @@ static int count_on_pmc5(struct parent *parent, void *arg)
 	if (read_count(fd, &count) != sizeof(count) || !count.running)
 		return 3;
 	close(fd);
-	/* User mode can read PMC6 here, which has to have a value. */
+	/* User mode can read PMC6 here: check that PMC6 has counted. */
 	if (!ebb_read_pmc(6))
 		return 4;
 	return parent_tell(parent) || parent_wait(parent);
@@ -272,7 +272,7 @@ TEST(e27_counters_of_a_plain_event_before_are_not_seen)
 	EXPECT_EQ(0, child_end(&child));
 }
 
-/* For switch_in_handler(), which lets another process run during the handler */
+/* Used by switch_in_handler(), which lets another process run during the EBB handler */
 static struct parent *handler_parent;
 static unsigned long handler_changes;
 
@@ -364,7 +364,7 @@ TEST(e9_moved_to_another_cpu_in_the_handler)
 	close(fd);
 }
 
-/* A process that checks the number of EBBs for a fixed amount of work() */
+/* Run a process that checks the number of EBBs for a fixed amount of work() */
 static int do_counted_work(struct parent *parent, void *arg)
 {
 	unsigned long loops = 0;
@@ -425,7 +425,7 @@ TEST(e21_many_processes_on_all_cpus_lose_none)
 	EXPECT_EQ(0, run_many(MANY, do_counted_work, false));
 }
 
-/* A process that has EBBs enabled, but no event: no EBB may come. */
+/* Run a process that has enabled EBBs, but has no event: check that no EBB comes. */
 static int expect_none(struct parent *parent, void *arg)
 {
 	int i;
@@ -471,8 +471,8 @@ TEST(e21_none_is_delivered_to_another_task)
 }
 
 /*
- * Makes an exception while BESCR[GE] is clear, lets the parent run, which has EBBs
- * enabled, and sets GE. The EBB has to come to this task only.
+ * Cause an exception while BESCR[GE] is clear, let the parent run, which has
+ * enabled EBBs, and set GE. The EBB must come only to this task.
  */
 static int keep_pending(struct parent *parent, void *arg)
 {
@@ -519,7 +519,7 @@ TEST(e21_pending_exception_stays_with_its_task)
 	ebb_disable();
 }
 
-/* Runs @keep in a child, which is switched out once in each of its rounds. */
+/* Run @keep in a child, which is switched out once in each of its rounds. */
 static void switch_each_round(struct __test_metadata *_metadata,
 			      int (*keep)(struct parent *parent, void *arg))
 {
@@ -536,15 +536,19 @@ static void switch_each_round(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, child_end(&child));
 }
 
-/* POWER8E loses a pending exception when the PMU stops; the kernel restores it. */
+/*
+ * Check that the kernel restores the pending exception that a POWER8E loses
+ * with the PMU.
+ */
 TEST(e20_pending_exception_survives_a_switch)
 {
 	switch_each_round(_metadata, keep_pending);
 }
 
 /*
- * While BESCR[PME] is clear, an alert is pending in MMCR0[PMAO] only, and not in
- * BESCR[PMEO]. POWER8E loses such an alert when the PMU stops.
+ * Keep an alert pending with BESCR[PME] clear: then it is pending only in
+ * MMCR0[PMAO], and not in BESCR[PMEO]. POWER8E loses such an alert when the PMU
+ * stops.
  */
 static int keep_alert(struct parent *parent, void *arg)
 {
@@ -657,7 +661,7 @@ static void count_signal(int sig)
 {
 	(void)sig;
 	signals++;
-	/* Work so long that EBBs come in the signal handler as well. */
+	/* Work so long that EBBs also come in the signal handler. */
 	work(PERIOD);
 }
 
@@ -704,7 +708,7 @@ TEST(e21_signals_in_the_handler)
 	close(fd);
 }
 
-/* Sends signals to the parent; waits for its answer to each signal. */
+/* Send signals to the parent, and wait for its answer to each signal. */
 static int signal_the_parent(struct parent *parent, void *arg)
 {
 	int i;
@@ -745,7 +749,7 @@ TEST(e21_signals_of_another_process_lose_none)
 	fd = begin(1);
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, child_go(&child));
-	/* Work until all signals have come; a negative number is an error. */
+	/* Work until all signals have come; a negative number of signals is an error. */
 	while (signals >= 0 && signals < 200) {
 		work(PERIOD);
 		loops += PERIOD;
@@ -783,7 +787,7 @@ static int flow_until_told(struct parent *parent, void *arg)
 	return !tally_fits(loops);
 }
 
-/* Waits until the children have done the work for @ebbs more EBBs. */
+/* Wait until the children have done the work for @ebbs more EBBs. */
 static void wait_for_flow(struct flow *flow, unsigned long ebbs)
 {
 	ebbs += __atomic_load_n(&flow->ebbs, __ATOMIC_ACQUIRE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Two tasks take turns on one CPU, so that scripts can measure the cost of a
- * context switch, in time or by the statistics of an emulator.
+ * Let two tasks take turns on one CPU, so that scripts can measure the cost of a
+ * context switch, in time or from the statistics of an emulator.
  *
  * usage: ebb_switch_load plain|ebb|mixed|idle|descendant COUNT
  *
@@ -27,7 +27,7 @@ static unsigned long count;
 static void become_user(bool event)
 {
 	if (event) {
-		/* Freeze the counters below, so that the task takes no EBB. */
+		/* Freeze the counters of the new event, so that the task takes no EBB. */
 		if (begin(1) < 0)
 			err(1, "no EBB event");
 		ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared by the tests of event based branches (EBB): events, a handler that
+ * Shared by the tests of event-based branches (EBB): events, a handler that
  * counts EBBs, loops of a known number of instructions, and child processes that
  * wait for their parent.
  *
- * The entry routine and the register definitions are those of samples/ebb.
+ * The entry routine and the register definitions are in samples/ebb.
  */
 #ifndef EBB_TEST_H
 #define EBB_TEST_H
@@ -21,17 +21,17 @@
 #define NT_PPC_PMU	0x107
 #endif
 
-/* PMCxSEL values that POWER8 to POWER11 have on each of PMC1 to PMC4 */
+/* PMCxSEL values that POWER8 to POWER11 support on each of PMC1 to PMC4 */
 #define CYCLES		0x1e
 #define INSTRUCTIONS	0x02
 
-/* A test may take long on an emulated machine with a debug kernel. */
+/* A test can take long on an emulated machine with a debug kernel. */
 #ifdef TEST_TIMEOUT_DEFAULT
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	300
 #endif
 
-/* Events from one EBB to the next in most tests */
+/* Number of events from one EBB to the next in most tests */
 #define PERIOD		20000
 
 /* The bits of MMCR2 that user mode can write: freeze PMC1 to PMC6 in user mode */
@@ -46,10 +46,10 @@
  * struct tally - numbers of EBBs that tally_handler() has counted in this thread
  * @count: EBBs taken
  * @spurious: EBBs taken while no counter was negative
- * @ill: instructions that caused SIGILL: accesses without permission
+ * @ill: accesses without permission, which caused SIGILL
  * @nip: the address at which the last EBB interrupted the program
  * @overflows: for each PMC, EBBs in which the handler found the PMC negative
- * @pmcs: bit n set: the handler looks at PMCn
+ * @pmcs: bit n set: the handler checks PMCn for an overflow
  * @period: events between two EBBs of a PMC
  * @hook: function that the handler calls first, or NULL
  */
@@ -67,7 +67,8 @@ struct tally {
 extern __thread struct tally tally;
 
 /*
- * struct user_state - the EBB and PMU registers that the kernel keeps for a task
+ * struct user_state - the EBB and PMU registers that the kernel saves for a
+ * task
  *
  * MMCR3, SIER2 and SIER3 exist from ISA v3.1 on. The fields are 0 before v3.1.
  */
@@ -101,18 +102,18 @@ unsigned long code_address(void (*fn)(unsigned long));
 bool pmc_writable(void);
 bool group_b_readable(void);
 
-/* Runs loops of two instructions, none of which is a load, a store or a call. */
+/* Run loops of two instructions, none of which is a load, a store or a call. */
 __attribute__((noinline)) void work(unsigned long loops);
 bool work_until(unsigned long count);
 bool tally_fits(unsigned long loops);
 
-/* How the processor decides what the ISA leaves open about alerts and exceptions */
+/* Processor behaviour for alerts and exceptions that the ISA leaves open */
 unsigned long lateness(void);
 unsigned long at_least(unsigned long ebbs);
 bool alerts_wait_for_pme(void);
 void set_pme_for_alerts(void);
 
-/* The result of read() on an event of open_plain() */
+/* The result of read() on an event that open_plain() has opened */
 struct count {
 	uint64_t value;
 	uint64_t enabled;
@@ -124,7 +125,7 @@ int open_plain(unsigned int type, unsigned long config, bool pinned);
 int read_count(int fd, struct count *count);
 int sched_switch_id(void);
 
-/* CPUs */
+/* Find CPUs, and bind a task to a CPU */
 int nth_cpu(unsigned int n);
 unsigned int nr_cpus(void);
 int bind_to(int cpu);
@@ -132,8 +133,8 @@ int bind_to(int cpu);
 /**
  * struct child - a process that runs one function and exits with its result
  * @pid: the process
- * @to: the end of a pipe that the parent writes to and the child reads from
- * @from: the end of a pipe that the parent reads from and the child writes to
+ * @to: the end of a pipe to which the parent writes; the child reads from it
+ * @from: the end of a pipe from which the parent reads; the child writes to it
  */
 struct child {
 	pid_t pid;
@@ -141,7 +142,7 @@ struct child {
 	int from;
 };
 
-/* The ends of the pipes of struct child that the child process has */
+/* The ends of the pipes of struct child that belong to the child process */
 struct parent {
 	int to;
 	int from;
