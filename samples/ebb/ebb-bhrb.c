@@ -328,7 +328,7 @@ int main(int argc, char **argv)
 	int fd;
 
 	if (!ebb_available())
-		errx(1, "no event based branches on this machine");
+		errx(1, "no event-based branches on this machine");
 	read_symbols();
 
 	/* POWER10 fills the BHRB only with EBB_EVENT_BHRB; IFM 0 records all branches. */

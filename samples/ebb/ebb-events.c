@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 	char *end;
 
 	if (!ebb_available())
-		errx(1, "no event based branches on this machine");
+		errx(1, "no event-based branches on this machine");
 
 	if (argc > 1) {
 		while (*++argv) {

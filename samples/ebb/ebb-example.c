@@ -28,7 +28,7 @@ int main(void)
 	int fd;
 
 	if (!ebb_available())
-		errx(1, "no event based branches on this machine");
+		errx(1, "no event-based branches on this machine");
 
 	fd = ebb_open(EVENT, 0, -1);
 	if (fd < 0)

@@ -110,7 +110,7 @@ int main(int argc, char **argv)
 	bool right = true;
 
 	if (!ebb_available()) {
-		std::fprintf(stderr, "no event based branches on this machine\n");
+		std::fprintf(stderr, "no event-based branches on this machine\n");
 		return 1;
 	}
 	for (size_t i = 0; i < results.size(); i++) {

@@ -22,7 +22,7 @@ FIXTURE(refused)
 FIXTURE_SETUP(refused)
 {
 	if (!ebb_available())
-		SKIP(return, "no event based branches on this machine");
+		SKIP(return, "no event-based branches on this machine");
 	ebb_attr(&self->attr, event_on(1));
 	ASSERT_EQ(0, OPEN_CLOSE(&self->attr, 0, -1, -1));
 }
@@ -147,7 +147,7 @@ FIXTURE(group)
 FIXTURE_SETUP(group)
 {
 	if (!ebb_available())
-		SKIP(return, "no event based branches on this machine");
+		SKIP(return, "no event-based branches on this machine");
 	ebb_attr(&self->attr, event_on(1));
 	self->leader = -1;
 }

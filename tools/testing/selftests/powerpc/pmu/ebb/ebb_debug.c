@@ -169,9 +169,9 @@ FIXTURE_SETUP(rule)
 	self->kmsg = -1;
 	self->leader = -1;
 	if (variant->no_driver && ebb_available())
-		SKIP(return, "there are event based branches on this machine");
+		SKIP(return, "there are event-based branches on this machine");
 	if (!variant->no_driver && !ebb_available())
-		SKIP(return, "no event based branches on this machine");
+		SKIP(return, "no event-based branches on this machine");
 	if (control("file arch/powerpc/perf/ebb.c +p\n") < 0)
 		SKIP(return, "no dynamic debug");
 	self->kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);

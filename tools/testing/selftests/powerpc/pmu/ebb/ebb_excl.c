@@ -60,7 +60,7 @@ FIXTURE_VARIANT_ADD(regular, sampling_pinned) {
 FIXTURE_SETUP(regular)
 {
 	if (!ebb_available())
-		SKIP(return, "no event based branches on this machine");
+		SKIP(return, "no event-based branches on this machine");
 	catch_ill();
 	self->fd = -1;
 }

@@ -873,7 +873,7 @@ FIXTURE_VARIANT_ADD(handover, after_migration_to_a_plain_event) {
 FIXTURE_SETUP(handover)
 {
 	if (!ebb_available())
-		SKIP(return, "no event based branches on this machine");
+		SKIP(return, "no event-based branches on this machine");
 	if (variant->needs_root && getuid())
 		SKIP(return, "an event of a CPU needs root");
 	if (variant->migrates && nr_cpus() < 2)

@@ -126,7 +126,7 @@ TEST(e29_format_names_the_bits_of_ebb)
 	size_t i;
 
 	if (!ebb_available())
-		SKIP(return, "no event based branches on this machine");
+		SKIP(return, "no event-based branches on this machine");
 	for (i = 0; i < ARRAY_SIZE(parts); i++) {
 		ASSERT_TRUE(read_format(parts[i].part, bits, sizeof(bits)))
 			TH_LOG("format/ has no %s", parts[i].part);
@@ -139,7 +139,7 @@ TEST(e29_format_offers_no_ebb_that_is_not_there)
 	char bits[64];
 
 	if (ebb_available())
-		SKIP(return, "event based branches are there");
+		SKIP(return, "event-based branches are there");
 	EXPECT_FALSE(read_format("ebb", bits, sizeof(bits)));
 	EXPECT_FALSE(read_format("bhrb", bits, sizeof(bits)));
 	EXPECT_FALSE(read_format("bhrb_filter", bits, sizeof(bits)));

@@ -294,7 +294,7 @@ FIXTURE_VARIANT_ADD(pmc, 6) { .pmc = 6 };
 FIXTURE_SETUP(pmc)
 {
 	if (!ebb_available())
-		SKIP(return, "no event based branches on this machine");
+		SKIP(return, "no event-based branches on this machine");
 	catch_ill();
 }
 

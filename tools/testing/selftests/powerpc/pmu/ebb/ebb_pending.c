@@ -327,7 +327,7 @@ FIXTURE_VARIANT_ADD(meanwhile, faults) { .fn = touch_new_page };
 FIXTURE_SETUP(meanwhile)
 {
 	if (!ebb_available())
-		SKIP(return, "no event based branches on this machine");
+		SKIP(return, "no event-based branches on this machine");
 	if (variant->needs_cpus && nr_cpus() < 2)
 		SKIP(return, "needs 2 CPUs");
 	signal(SIGUSR1, count_signal);

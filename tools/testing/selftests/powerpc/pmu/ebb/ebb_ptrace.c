@@ -101,7 +101,7 @@ FIXTURE(ptrace)
 FIXTURE_SETUP(ptrace)
 {
 	if (!ebb_available())
-		SKIP(return, "no event based branches on this machine");
+		SKIP(return, "no event-based branches on this machine");
 	self->script = shared_memory(sizeof(*self->script));
 	ASSERT_NE(NULL, self->script);
 }

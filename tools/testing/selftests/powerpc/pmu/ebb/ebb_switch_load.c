@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	if (end == argv[2] || *end)
 		errx(2, "\"%s\" is not a count", argv[2]);
 	if (strcmp(argv[1], "plain") && !ebb_available())
-		errx(4, "no event based branches on this machine");
+		errx(4, "no event-based branches on this machine");
 
 	if (bind_to(nth_cpu(0)))
 		err(1, "cannot stay on one CPU");

@@ -161,7 +161,7 @@ void *shared_memory(size_t size);
 #define REQUIRE_EBB()							\
 do {									\
 	if (!ebb_available())						\
-		SKIP(return, "no event based branches on this machine");	\
+		SKIP(return, "no event-based branches on this machine");	\
 	catch_ill();							\
 } while (0)
 
