@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 		while (*++argv) {
 			code = strtoul(*argv, &end, 16);
 			if (*end || end == *argv)
-				errx(1, "\"%s\" is no event code", *argv);
+				errx(1, "\"%s\" is not an event code", *argv);
 			all++;
 			good += !!try_code(code);
 		}
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 			good += !!try_code(code);
 		}
 		if (!feof(stdin))
-			errx(1, "what follows is no event code");
+			errx(1, "standard input contains text that is not an event code");
 	}
 	printf("%u of %u event codes can be those of EBB events\n", good, all);
 	return good != all;

@@ -134,7 +134,7 @@ static void open_failed(unsigned long code)
 	case EOPNOTSUPP:
 		err(1, "the kernel has no driver for this processor's PMU");
 	default:
-		err(1, "the kernel refused EBB event 0x%lx",
+		err(1, "the kernel rejected EBB event 0x%lx",
 		    (code | EBB_EVENT_EBB));
 	}
 }

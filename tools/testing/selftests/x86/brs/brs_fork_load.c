@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 		brs_start(&inherited);
 		for (i = 0; i < 20; i++) {
 			if (!fork_some(argv[0])) {
-				fprintf(stderr, "brs_fork_load: a child went wrong\n");
+				fprintf(stderr, "brs_fork_load: a child process failed\n");
 				return 1;
 			}
 			/*

@@ -154,7 +154,7 @@ TEST(b10_no_entry_of_the_interrupt)
 		}
 		brs_close(&e);
 	}
-	TH_LOG("%u of %u stacks have the interrupt in them%s%s", own, samples,
+	TH_LOG("%u of %u stacks contain the interrupt%s%s", own, samples,
 	       example ? ", as " : "", example ? example : "");
 	EXPECT_GT(samples, 500);
 	EXPECT_EQ(0, own);

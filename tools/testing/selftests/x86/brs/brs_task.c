@@ -157,7 +157,7 @@ TEST(b13_no_stack_crosses_idle)
 		}
 		brs_close(&e[cpu]);
 	}
-	TH_LOG("%u of %u stacks go across idle", across, samples);
+	TH_LOG("%u of %u stacks cross an idle state", across, samples);
 	EXPECT_GT(samples, 500);
 	EXPECT_EQ(0, across);
 }
@@ -388,7 +388,7 @@ TEST_F(hotplug, b15_task_goes_on_when_its_cpu_goes)
 		ASSERT_TRUE(brs_write_file(ONLINE, "0"));
 		brs_mix(200000);
 		t = drain(&e);
-		TH_LOG("%lu samples behind the CPU's end, %lu exact, %lu wrong",
+		TH_LOG("%lu samples after the CPU went offline, %lu exact, %lu wrong",
 		       t.samples, t.exact, t.wrong);
 		EXPECT_GE(t.exact, 140);
 		EXPECT_EQ(0, t.wrong);

@@ -169,7 +169,7 @@ FIXTURE_SETUP(rule)
 	self->kmsg = -1;
 	self->leader = -1;
 	if (variant->no_driver && ebb_available())
-		SKIP(return, "there are event-based branches on this machine");
+		SKIP(return, "this machine has event-based branches");
 	if (!variant->no_driver && !ebb_available())
 		SKIP(return, "no event-based branches on this machine");
 	if (control("file arch/powerpc/perf/ebb.c +p\n") < 0)

@@ -987,7 +987,7 @@ TEST_F(handover, e27_event_codes)
 		ASSERT_EQ(0, play(self->scene, variant->way, pattern, 1u << 1, false));
 		/* An event that was kept over exec has the old program's event code. */
 		if (self->scene->kept >= 0)
-			SKIP(return, "the event stays");
+			SKIP(return, "the event that exec keeps has its own code");
 		EXPECT_EQ(first.mmcr1, s->mmcr1) TH_LOG("%s", pattern->name);
 		EXPECT_EQ(first.mmcra, s->mmcra) TH_LOG("%s", pattern->name);
 	}

@@ -35,7 +35,7 @@ TEST(e17_hwcap2_bit_is_there_only_if_ebbs_are)
 	}
 	fd = begin(1);
 	ASSERT_GE(fd, 0)
-		TH_LOG("promised, but opening an EBB event says %s",
+		TH_LOG("AT_HWCAP2 promises EBB, but opening an EBB event fails: %s",
 		       strerror(errno));
 	EXPECT_TRUE(work_until(10));
 	ebb_disable();
@@ -139,7 +139,7 @@ TEST(e29_format_offers_no_ebb_that_is_not_there)
 	char bits[64];
 
 	if (ebb_available())
-		SKIP(return, "event-based branches are there");
+		SKIP(return, "this machine has event-based branches");
 	EXPECT_FALSE(read_format("ebb", bits, sizeof(bits)));
 	EXPECT_FALSE(read_format("bhrb", bits, sizeof(bits)));
 	EXPECT_FALSE(read_format("bhrb_filter", bits, sizeof(bits)));

@@ -75,7 +75,7 @@ static int open_ebb(void)
 		add_event(fd, true);
 		if (!leader || leader->ebb)
 			return 0;
-		puts("# an EBB event is in the group of a regular one");
+		puts("# an EBB event is in the group of a regular event");
 		return 1;
 	}
 	if (leader && errno == EINVAL)
