@@ -99,4 +99,4 @@ def attempt(report, name, function, *args):
         except (OSError, EOFError, RuntimeError, subprocess.SubprocessError) as error:
             print(f"  {error}")
             good = False
-    report.say("pass" if good else "FAIL", name)
+    report.check(name, good)

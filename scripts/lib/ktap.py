@@ -23,10 +23,15 @@ def parse(line):
     return Result(len(indent), verdict, name, reason or "")
 
 
+def results(text):
+    """Return the results in lines of KTAP."""
+    return list(filter(None, map(parse, text.splitlines())))
+
+
 def leaves(text):
     """Yield the results in order, except results that have nested results."""
     below = 0
-    for result in filter(None, map(parse, text.splitlines())):
+    for result in results(text):
         if result.depth >= below:
             yield result
         below = result.depth
