@@ -171,7 +171,7 @@ asm(".pushsection .text\n"
     "iretq\n"
     "handle_ud: addq $2, (%rsp)\n"              /* #UD handler of 2 instructions, steps over UD2 */
     "iretq\n"
-    "handle_gp: incl gps(%rip)\n"               /* #GP handler of 4, steps over 2-byte instructions */
+    "handle_gp: incl gps(%rip)\n"               /* #GP handler of 4, steps over 2-byte code */
     "add $8, %rsp\n"
     "addq $2, (%rsp)\n"
     "iretq\n"
