@@ -133,3 +133,14 @@ SOURCES = {source.name: source for source in (LINUX, QEMU)}
 
 def warn(sentence):
     print(f"warning: {sentence}", file=sys.stderr)
+
+
+def run(main, advice="; run it again"):
+    """Run the main function of a script; turn an error into a sentence for the user."""
+    name = os.path.basename(sys.argv[0])
+    try:
+        main()
+    except (Failure, OSError, subprocess.SubprocessError) as error:
+        sys.exit(f"{name}: {error}")
+    except KeyboardInterrupt:
+        sys.exit(f"{name}: interrupted{advice}")
