@@ -60,6 +60,12 @@ class Ran(typing.NamedTuple):
         return {name: sum(cpu[name] for cpu in self.cpus) for name in (self.cpus or [{}])[0] if name != "cpu"}
 
 
+def commands(text):
+    """Return the commands in a text of the documentation, each with the lines of output that the text shows."""
+    found = re.finditer(r"^( +)\$ ((?:.*\\\n)*.*)\n((?:\1(?! *\$ ).*\n)*)", text, re.M)
+    return [(command[2], [line.strip() for line in command[3].splitlines()]) for command in found]
+
+
 def check_debug_kernel(arch, checkers, report):
     """Report for each checker whether the configuration of our debug kernel has it."""
     config = read(os.path.join(guest.BUILD, "linux", f".debug-{arch}", ".config"))
@@ -183,6 +189,14 @@ class Report(ktap.Writer):
         print("| row | test | stock | ours |")
         for name in sorted(set(ours) | set(stock), key=row_key):
             print(f"| {row_of(name):4} | {name} | {stock.get(name, '-')} | {ours.get(name, '-')} |")
+
+    def all_pass(self, name, cells, results, enough):
+        """Print a table row with the numbers of passed and skipped tests and the names of failed tests;
+        report whether more than enough tests passed and none failed."""
+        count = list(results.values()).count
+        failed = sorted(test for test, verdict in results.items() if verdict == "FAIL")
+        print(f"| {' | '.join(cells)} | {count('pass')} | {count('skip')} | {', '.join(failed) or '-'} |", flush=True)
+        self.check(name, count("pass") > enough and not failed)
 
     def expect_bugs(self, bugs, seen):
         """Report for each row in bugs whether a test of that row failed on the stock kernel."""

@@ -13,6 +13,8 @@ import tarfile
 import typing
 
 import guest
+import ktap
+from guest import run
 from machine import TROUBLE
 from project import BUILD
 
@@ -49,10 +51,6 @@ class Kernel(typing.NamedTuple):
 
     image: str
     initrd: str     # an empty string if the kernel needs none
-
-
-def run(*command, **options):
-    return subprocess.run(command, check=True, **options)
 
 
 def make_job(path, script, files):
@@ -126,3 +124,15 @@ def take_kernel(done, version, folder):
 
 def fail(done, sentence):
     raise guest.GuestError(f"{sentence}: {done.trouble or done.output[-2000:]}")
+
+
+def check_each(check):
+    """Call check(report, arch) for each architecture; return the exit status for the test program."""
+    report = ktap.Writer()
+    for arch in DEBIAN:
+        try:
+            check(report, arch)
+        except guest.GuestError as error:
+            print(f"# {error}")
+            report.check(f"guest ({arch})", False)
+    return report.end()

@@ -18,10 +18,10 @@ def command(arch):
 
 
 @contextlib.contextmanager
-def bare(folder, cpu, *options):
-    """Start an emulator of an x86 machine without a kernel; yield the emulator's monitor."""
+def bare(folder, cpu, *options, arch="x86"):
+    """Start an emulator of a machine without a kernel; yield the emulator's monitor."""
     path = os.path.join(folder, "qmp")
-    line = [*command("x86"), "-cpu", cpu, "-no-user-config", "-qmp", f"unix:{path},server=on,wait=off", *options]
+    line = [*command(arch), "-cpu", cpu, "-no-user-config", "-qmp", f"unix:{path},server=on,wait=off", *options]
     with subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             yield qmp.Monitor(path)
@@ -63,10 +63,6 @@ class Machine:
         while self.said().count(words) < times:
             if self.process.poll() is not None:
                 raise EOFError("the emulator has ended")
-            self.monitor.be_patient()
-
-    def wait_until_loaded(self):
-        while self.monitor.ask("query-status")["status"] == "inmigrate":
             self.monitor.be_patient()
 
     def say_enough(self):

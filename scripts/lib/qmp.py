@@ -67,3 +67,8 @@ class Monitor:
             if status in ("completed", "failed", "cancelled"):
                 return status == "completed"
             self.be_patient()
+
+    def wait_until_loaded(self):
+        """Wait until an emulator that was started with -incoming has loaded the state of its machine."""
+        while self.ask("query-status")["status"] == "inmigrate":
+            self.be_patient()
