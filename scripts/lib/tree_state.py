@@ -8,7 +8,6 @@
   refs/series/wanted   the new last commit; exists only while files of the tree are changed
 """
 import contextlib
-import json
 import os
 import shutil
 import tempfile
@@ -28,22 +27,9 @@ def git_of(tree):
 def check_ours(tree):
     """Return the Git of a tree; raise Failure if scripts/tree has not made the tree."""
     git = git_of(tree)
-    if os.path.exists(git.git_dir):
-        take_over(git)
     if not os.path.exists(git.git_dir) or not git.ref(MADE) or not git.ref(BASE):
         raise Failure(f"{tree} exists but was not made by scripts/tree: move it away first")
     return git
-
-
-def take_over(git):
-    """Write refs for a tree that was made by an older scripts/tree, which kept the state in a file."""
-    path = os.path.join(git.git_dir, "series-state.json")
-    if os.path.exists(path) and not git.ref(MADE):
-        with open(path, encoding="utf-8") as handle:
-            state = json.load(handle)
-        git.run("update-ref", BASE, state["base"])
-        git.run("update-ref", MADE, state["head"])
-        os.unlink(path)
 
 
 def remove_assembled(tree):
