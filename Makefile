@@ -1,46 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0
-# Every command that a person runs.  `make help` lists them.
+# Every command that a person runs.  `make help` lists the commands.
 
 .DEFAULT_GOAL := demo
 MAKEFLAGS += --no-print-directory
 S := ./scripts
 
-# T=pattern: some tests only; G=gate: some gates only; LONG=1: the long form of tests that have one
+# T=pattern: run some tests only; G=gate: run some gates only; LONG=1: also run long tests and gates
 export T G LONG
-# BASE=7.3: another kernel source, with outputs of its own in build/7.3
+# BASE=7.3: use another kernel source, with its outputs in build/7.3
 export BASE
-# ARCH=powerpc or x86, for shell, deb and kit
+# ARCH: powerpc or x86, for shell, deb and kit
 ARCH ?=
-# for deb: a kernel configuration, or small
+# CONFIG: a kernel configuration, or small, for deb and kit
 CONFIG ?=
 
-## all: fetch, build, boot both guests and show both features at work
+## all: fetch, build, boot both guests and show both features
 .PHONY: all demo
 all: demo
 demo: kernels emulators
 	@$S/demo
 
-## test: every test, and what they need; T=pattern for some, LONG=1 for the long form
+## test: build what the tests need, and run them; T=pattern for some, LONG=1 for the long form
 .PHONY: test
 test:
 	@$S/test
 
-## check: static gates; G=gate for some, scripts/check --help lists them
+## check: run the static gates; G=gate for some, scripts/check --help lists the gates
 .PHONY: check
 check:
 	@$S/check
 
-## bench: ours beside stock, in one run, as ratios
+## bench: compare the costs of our kernel with those of the stock kernel
 .PHONY: bench
 bench:
 	@$S/bench
 
-## fdo: optimize a program with branch samples and count what it gains
+## fdo: optimize a program by branch samples, and count the branches that this saves
 .PHONY: fdo
 fdo:
 	@$S/fdo
 
-## report: a page of the last tests' results, build/report/index.html
+## report: make a page of the last tests' results, build/report/index.html
 .PHONY: report
 report:
 	@$S/report
@@ -62,7 +62,7 @@ stock:
 emulators:
 	@$S/build-emulators
 
-## tree: put the trees together in build/linux and build/qemu, one commit a patch
+## tree: make the trees build/linux and build/qemu, with a commit for each patch
 .PHONY: tree
 tree:
 	@$S/tree
@@ -72,7 +72,7 @@ tree:
 refresh:
 	@$S/refresh
 
-## series: mail-ready patches in build/series/TOPIC/
+## series: write the patches as mails to build/series/TOPIC/
 .PHONY: series
 series:
 	@$S/series
@@ -88,7 +88,7 @@ apply:
 deb:
 	@$S/build-deb "$(ARCH)" $(if $(CONFIG),"$(CONFIG)")
 
-## kit: what to take to a machine with BRS or EBB (not tried as a whole yet): make kit ARCH=powerpc or x86
+## kit: tests to take to a machine with BRS or EBB (not tried as a whole yet): make kit ARCH=powerpc or x86
 .PHONY: kit
 kit:
 	@$S/build-kit "$(ARCH)" $(if $(CONFIG),"$(CONFIG)")
@@ -107,12 +107,12 @@ shell:
 	@$S/build-emulators && $S/build-kernel "$(ARCH)" && $S/build-programs "$(ARCH)" && $S/build-perf "$(ARCH)" && \
 		$S/shell "$(ARCH)"
 
-## clean: remove build/; the downloads in the cache folder stay
+## clean: remove build/, but not the downloads in the cache directory
 .PHONY: clean
 clean:
 	rm -rf build
 
-## help: this list
+## help: print this list
 .PHONY: help
 help:
 	@echo "usage: make [COMMAND]; without one, 'all'"
