@@ -65,7 +65,7 @@ def make_job(path, script, files):
 
 def disk_files(disk, *commands):
     """Change or read files on a disk that no guest uses, by commands of debugfs."""
-    # replay the journal: debugfs does not write to a disk that needs it
+    # replay the journal: debugfs does not write to a file system with a journal to replay
     subprocess.run(["/sbin/e2fsck", "-fy", disk], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     for command in commands:
         run("/sbin/debugfs", "-w", "-R", command, disk, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

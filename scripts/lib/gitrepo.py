@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Use git repositories: the shared cache of base commits, and commits that are made without a work tree."""
+"""Functions for git repositories: the shared cache of base sources, and commits without a work tree."""
 import contextlib
 import fcntl
 import hashlib

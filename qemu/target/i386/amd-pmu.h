@@ -55,7 +55,7 @@ enum {
                                  AMD_PMU_EXIT(AMD_PMU_TAKEN_COND))
 #define AMD_PMU_EXIT_FUSED_SHIFT 8
 
-/* Counters for -object pmu-stats, which follow AMDPMUTotals::event there */
+/* Counters that -object pmu-stats lists after AMDPMUTotals::event */
 enum {
     AMD_PMU_STAT_HOLD_BEGIN,
     AMD_PMU_STAT_HOLD_END_FULL,

@@ -438,7 +438,7 @@ static void raise_pmi_late(CPUX86State *env, uint32_t late)
 {
     AMDPMUState *pmu = &env->amd_pmu;
 
-    /* Only one interrupt can be late: raise the earlier interrupt now. */
+    /* Only one interrupt can wait for branches: raise the earlier one now. */
     if (pmu->late || !late) {
         raise_pmi(env);
     }
