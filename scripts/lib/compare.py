@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Run the same test programs on our kernel and on the stock kernel, and print
-their results side by side, by the rows of BEHAVIOURS.md."""
+"""Run test programs on our kernel and on the stock kernel; compare the results by the rows of BEHAVIOURS.md."""
 
 import itertools
 import json
@@ -20,8 +19,7 @@ LOGGED = re.compile(r"^# \S+\.[ch]:\d+:\w+:(?!Expected )(.*)$")
 # The report of a failed expectation, such as EXPECT_EQ(), with its text
 EXPECTED = re.compile(r"^# \S+\.[ch]:\d+:\w+:Expected (.*)$")
 ROW = re.compile(r"^(?:.*\.)?([a-z]\d+)_")
-# Arguments that make the emulator deterministic: the guest's clock counts instructions,
-# so that two boots are the same even on a busy host
+# Arguments that make the emulator deterministic: the guest's clock counts instructions, so that two boots are the same
 REPEATABLE = "-icount shift=0,sleep=off -seed 1 -rtc base=2026-01-01,clock=vm"
 # Numbers of the guests of a test, which name their directories build/boot/TEST/N
 BOOTS = itertools.count(1)
@@ -169,8 +167,7 @@ class Report(ktap.Writer):
         self.title = title
 
     def compare(self, machine, ours, stock):
-        """Print a table of both kernels' results, and our kernel's results as KTAP.  Return the
-        rows with a test that fails on the stock kernel and passes on ours."""
+        """Print both kernels' results as a table, ours also as KTAP; return rows with a test that only stock fails."""
         names = sorted(set(ours) | set(stock), key=row_key)
         width = max(map(len, names), default=4)
         print(f"# {self.title}: {machine}")
@@ -191,8 +188,7 @@ class Report(ktap.Writer):
             print(f"| {row_of(name):4} | {name} | {stock.get(name, '-')} | {ours.get(name, '-')} |")
 
     def all_pass(self, name, cells, results, enough):
-        """Print a table row with the numbers of passed and skipped tests and the names of failed tests;
-        report whether more than enough tests passed and none failed."""
+        """Print a table row with passed, skipped and failed tests; report whether enough passed and none failed."""
         count = list(results.values()).count
         failed = sorted(test for test, verdict in results.items() if verdict == "FAIL")
         print(f"| {' | '.join(cells)} | {count('pass')} | {count('skip')} | {', '.join(failed) or '-'} |", flush=True)
