@@ -27,9 +27,15 @@ ROWS = {
     "fixes-amd-no-brs/0001": ("Bulldozer", ["absent.b1_*"], ["brs_absent"]),
     "fixes-ebb/0001": ("POWER9", ["e22_*", "*e4_*", "meanwhile.opens_another_event.*"], ["ebb_excl", "ebb_pending"]),
     "fixes-ebb/0002": ("POWER9", ["e25_*"], ["ebb_excl"]),
-    "fixes-ebb/0003": ("POWER9", ["e21_counter_*", "e13_counter_*", "e27_counters*", "handover.*.e27_counters"],
+    # a program that keeps the event keeps its counters over execve(), too
+    # a program that keeps its event keeps the counters and the branch history over execve()
+    "fixes-ebb/0003": ("POWER9", ["e21_counter_*", "e13_counter_*", "e27_counters*",
+                                  "handover.after_[acm]*.e27_counters", "handover.in_*.e27_counters",
+                                  "handover.after_exec_that_closed*.e27_counters",
+                                  "handover.after_[am]*.e27_no_uninvited_ebb", "handover.in_*.e27_no_uninvited_ebb"],
                        ["ebb_switch", "ebb_handover"]),
-    "fixes-ebb/0004": ("POWER9", ["handover.*.e27_branch_history"], ["ebb_handover"]),
+    "fixes-ebb/0004": ("POWER9", ["handover.after_[acm]*.e27_branch_history", "handover.in_*.e27_branch_history",
+                                  "handover.after_exec_that_closed*.e27_branch_history"], ["ebb_handover"]),
     "fixes-ebb/0005": ("POWER9", ["e13_reopened_*"], ["ebb_life"]),
     "fixes-ebb-fork/0001": ("POWER10", ["e10_*"], ["ebb_fork"]),
     "fixes-ebb-exec/0001": ("POWER9", ["e11_armed_*", "e11_*zero"], ["ebb_exec"]),
