@@ -541,9 +541,11 @@ TEST(b16_count_is_read_by_samples_of_the_group)
 		.type = PERF_TYPE_HARDWARE, .size = sizeof(member),
 		.config = PERF_COUNT_HW_INSTRUCTIONS, .sample_period = 5003,
 		.sample_type = PERF_SAMPLE_READ, .read_format = PERF_FORMAT_GROUP,
+		.exclude_kernel = 1,
 	};
 	struct perf_event_attr kernel = brs_plain_attr(0);
 	size_t size = 2 * getpagesize();
+	struct brs_limits limits;
 	__u64 count, in_kernel;
 	struct brs_tally t;
 	struct brs_event e;
@@ -551,6 +553,7 @@ TEST(b16_count_is_read_by_samples_of_the_group)
 	void *ring;
 
 	REQUIRE_BRS();
+	REQUIRE_ROOT();
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
 	fd = brs_try(&member, 0, -1, e.fd);
 	ASSERT_GE(fd, 0);
@@ -563,9 +566,12 @@ TEST(b16_count_is_read_by_samples_of_the_group)
 	ring = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 	ASSERT_NE(MAP_FAILED, ring);
 
+	/* a group that is throttled does not count */
+	ASSERT_TRUE(brs_limits_lift(&limits));
 	brs_start(&e);
 	brs_mix(200000);
 	brs_stop(&e);
+	brs_limits_restore(&limits);
 	count = brs_count(e.fd);
 	in_kernel = brs_count(kernel_fd);
 	t = drain(&e);
