@@ -118,4 +118,4 @@ help:
 	@echo "usage: make [COMMAND]; without one, 'all'"
 	@sed -n 's/^## \([a-z]*\): /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
 		printf '  %-10s %s\n' "$$name" "$$text"; done
-	@echo "BASE=7.3 with a command: the same for Linux 7.3, below build/7.3; without perf-tools"
+	@echo "BASE=7.3 with a command: the same for Linux 7.3, below build/7.3"

@@ -69,6 +69,7 @@ static int add_branches(struct machine *machine, struct evsel *evsel)
 		u64 stack[1 + 2 * sizeof(struct branch_entry) / sizeof(u64)] = { 2 };
 		struct branch_entry *entry = (struct branch_entry *)&stack[1];
 		struct perf_sample sample = {
+			.evsel		= evsel,
 			.period		= 1,
 			.cpumode	= PERF_RECORD_MISC_USER,
 			.pid		= s->pid,
@@ -78,7 +79,6 @@ static int add_branches(struct machine *machine, struct evsel *evsel)
 			.branch_stack	= (struct branch_stack *)stack,
 		};
 		struct hist_entry_iter iter = {
-			.evsel		= evsel,
 			.sample		= &sample,
 			.ops		= &hist_iter_branch,
 		};
@@ -189,15 +189,16 @@ static int test__hists_branch(struct test_suite *test __maybe_unused,
 	enum sort_mode saved_mode = sort__mode;
 	const char *saved_order = sort_order;
 	struct evlist *evlist = evlist__new();
+	struct machines machines = { 0 };
 	struct machine *machine;
-	struct machines machines;
 	struct evsel *evsel;
 	int saved_verbose = verbose, err = TEST_FAIL;
 
 	TEST_ASSERT_VAL("No memory", evlist);
-	machines__init(&machines);
-
 	if (parse_event(evlist, "cpu-clock"))
+		goto out;
+
+	if (machines__init(&machines))
 		goto out;
 
 	machine = setup_fake_machine(&machines);
@@ -206,7 +207,7 @@ static int test__hists_branch(struct test_suite *test __maybe_unused,
 
 	sort__mode = SORT_MODE__BRANCH;
 	sort_order = "addr_from,addr_to";
-	if (setup_sorting(NULL) < 0)
+	if (setup_sorting(/*evlist=*/NULL, machine->env) < 0)
 		goto out;
 
 	evsel = evlist__first(evlist);
@@ -227,7 +228,7 @@ out_reset:
 out:
 	sort_order = saved_order;
 	sort__mode = saved_mode;
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	machines__exit(&machines);
 	return err;
 }

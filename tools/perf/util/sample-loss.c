@@ -60,7 +60,7 @@ static bool equal_ids(long id1, long id2, void *ctx __maybe_unused)
 
 struct sample_loss *sample_loss__new(struct evlist *evlist)
 {
-	int nr_events = evlist->core.nr_entries;
+	int nr_events = evlist__nr_entries(evlist);
 	struct sample_loss *loss;
 
 	loss = zalloc(sizeof(*loss) + nr_events * sizeof(loss->events[0]));
@@ -153,10 +153,9 @@ void sample_loss__start_samples(struct sample_loss *loss)
 	loss->samples_were_read = true;
 }
 
-void sample_loss__add_sample(struct sample_loss *loss, struct evsel *evsel,
-			     struct perf_sample *sample)
+void sample_loss__add_sample(struct sample_loss *loss, struct perf_sample *sample)
 {
-	struct event_loss *event = event_loss(loss, evsel);
+	struct event_loss *event = event_loss(loss, sample->evsel);
 
 	if (!event)
 		return;

@@ -15,8 +15,7 @@ void sample_loss__delete(struct sample_loss *loss);
 
 void sample_loss__read_counts(struct sample_loss *loss, struct evlist *evlist, bool per_cpu);
 void sample_loss__start_samples(struct sample_loss *loss);
-void sample_loss__add_sample(struct sample_loss *loss, struct evsel *evsel,
-			     struct perf_sample *sample);
+void sample_loss__add_sample(struct sample_loss *loss, struct perf_sample *sample);
 void sample_loss__add_throttle(struct sample_loss *loss, struct evlist *evlist,
 			       union perf_event *event);
 void sample_loss__warn(struct sample_loss *loss, struct evlist *evlist);

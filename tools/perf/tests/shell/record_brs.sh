@@ -46,6 +46,17 @@ refused() {
 	say $bad "$name"
 }
 
+# left_out NAME PATTERN OPTIONS...: check that perf record works without the rejected event,
+# and that its message explains the rejection
+left_out() {
+	local name=$1 pattern=$2 bad=0
+	shift 2
+	perf record -o "$dir/data" "$@" -- true > "$dir/out" 2>&1 || bad=1
+	grep -q "which will be removed" "$dir/out" || bad=1
+	grep -q -E "$pattern" "$dir/out" || bad=1
+	say $bad "$name"
+}
+
 # records NAME OPTIONS...: check that perf record works and saves samples with branches
 records() {
 	local name=$1 bad=0
@@ -104,7 +115,7 @@ refused t2_precise "Drop the 'p' modifier" -b -e branch-brs:p -c 20011
 refused t2_call_stack "cannot record call stacks" --call-graph lbr -e branch-brs -c 20011
 refused t2_transaction "knows no transactions" -j any,in_tx -e branch-brs -c 20011
 refused t2_other_pmu "Only events of the CPU's core PMU" -b -e cpu-clock -c 20011
-refused t2_group "has one counter" -b -e '{branch-brs,branch-brs}' -c 20011
+left_out t2_group "has one counter" -b -e '{branch-brs,branch-brs}' -c 20011
 refused t2_precise_cycles "Drop the 'p' modifier, and give a fixed period with -c" \
 	-b -e cycles:pp
 silent t2_precise_cycles_no_frequency "-F|frequency\."
@@ -116,7 +127,7 @@ refused t2_modifier_h "Use the modifier u or k" -b -e branch-brs:h -c 20011
 # a group with more events than counters is rejected: the message must not blame
 # the last event, although that event is the only one with a branch stack
 six=cycles,instructions,cycles,instructions,cycles,instructions
-refused t2_full_group "not enough counters for this group" \
+left_out t2_full_group "not enough counters for this group" \
 	-e "{$six,cpu/cycles,branch_type=any,period=20011/}"
 silent t2_full_group_blames_no_event "one event only"
 
@@ -153,7 +164,7 @@ say "$(grep -c "recording branch-brs" "$dir/out")" t3_without_b_nothing_changes
 if [ -d /sys/bus/event_source/devices/ibs_op ]
 then
 	refused t4_privilege "cannot tell privilege levels apart" -e ibs_op//u
-	refused t4_period "steps of 16" -e ibs_op// -c 100001
+	refused t4_period "too short for AMD IBS" -e ibs_op// -c 16
 	refused t4_group "one event at a time" -e '{ibs_op//,ibs_op//}'
 else
 	refused t4_no_ibs "which this machine does not have" -e cycles:pp -c 20011
@@ -220,7 +231,7 @@ has t8_report_cycles_if_asked_for "Basic Block Cycles" report --sort symbol_from
 if command -v addr2line > /dev/null
 then
 	has t8_branch_history "brstack_foo" report --branch-history --no-children
-	silent t8_branch_history_no_prediction "predicted|cycles:"
+	silent t8_branch_history_no_prediction "[Pp]redicted|cycles:|Cycles"
 else
 	echo "t8_branch_history: skipped, there is no addr2line"
 fi

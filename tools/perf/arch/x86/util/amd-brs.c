@@ -11,6 +11,7 @@
 #include <linux/kernel.h>
 #include "util/cloexec.h"
 #include "util/debug.h"
+#include "util/env.h"
 #include "util/evlist.h"
 #include "util/evsel.h"
 #include "util/parse-events.h"
@@ -21,7 +22,6 @@
 #include "perf-sys.h"
 #include "amd-brs.h"
 #include "cpuid.h"
-#include "env.h"
 
 #define BRS_EVENT		"branch-brs"
 #define BRS_EVENT_CODE		0xc4
@@ -256,7 +256,7 @@ static int refused_by_rule(struct evsel *evsel, char *msg, size_t size)
 
 /*
  * Explain attributes that some kernels reject and other kernels accept.  The BRS
- * driver of Linux 5.19 to 6.12 accepts one event only and no branch types.  Try
+ * driver that came with Linux 5.19 accepts one event only and no branch types.  Try
  * these attributes on the running kernel instead of guessing its version.
  */
 static int refused_by_this_kernel(struct evsel *evsel, char *msg, size_t size)
