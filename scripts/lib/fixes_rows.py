@@ -81,6 +81,12 @@ PERF = {
 /add/perf record -o /tmp/data -a -e ibs_op//u true 2>&1 | tee /tmp/said
 grep -q "AMD IBS doesn't support privilege filtering" /tmp/said && echo ok ibs_privilege_is_explained
 """),
+    "fixes-perf-sort/0001": (["an_unknown_key_is_named"], """
+/add/perf record -o /tmp/data -e cpu-clock true
+/add/perf report -i /tmp/data --sort nosuch > /tmp/said 2>&1
+cat /tmp/said
+grep -q "Unknown --sort key: .nosuch" /tmp/said && echo ok an_unknown_key_is_named
+"""),
 }
 # Fixes whose code another kernel than the one that they are written for cannot compile
 NEW_CODE = ["fixes-amd-sleep/0001"]
