@@ -148,7 +148,7 @@ TEST(b13_no_stack_crosses_idle)
 		ASSERT_EQ(0, brs_open(&e[cpu], &attr, -1, cpu, 4096));
 		brs_start(&e[cpu]);
 	}
-	EXPECT_TRUE(brs_ping_pong(0, 1, 1000));
+	EXPECT_TRUE(brs_ping_pong(0, 1, 400));
 	for (cpu = 0; cpu < 2; cpu++) {
 		brs_stop(&e[cpu]);
 		while (brs_next(&e[cpu], &s)) {
@@ -176,7 +176,7 @@ TEST(b13_stacks_are_full_beside_idle)
 		ASSERT_EQ(0, brs_open(&e[cpu], &attr, -1, cpu, 1024));
 		brs_start(&e[cpu]);
 	}
-	EXPECT_TRUE(brs_ping_pong(0, 1, 1000));
+	EXPECT_TRUE(brs_ping_pong(0, 1, 400));
 	for (cpu = 0; cpu < 2; cpu++) {
 		brs_stop(&e[cpu]);
 		while (brs_next(&e[cpu], &s)) {
