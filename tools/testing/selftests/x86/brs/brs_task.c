@@ -744,7 +744,7 @@ TEST_F(slow_rate, b16_throttled_by_a_member_of_its_group)
 	/* the kernel can throttle the whole group, and then must restart all its events */
 	EXPECT_GE(t.samples, 50);
 	EXPECT_EQ(0, t.wrong);
-	/* a stack is not full if it contained kernel branches of the tick that restarts the group */
+	/* a stack with kernel branches of the tick that restarts the group is not full */
 	EXPECT_GE(t.full * 2, t.samples);
 	close(own);
 	close(fd);
