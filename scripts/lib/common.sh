@@ -11,6 +11,11 @@ BASE=${BASE:-6.12}
 export BASE
 build=$top/build
 [ "$BASE" = 6.12 ] || build=$top/build/$BASE
+# QEMU_BASE is the version of QEMU's source; another version than 10.0 has its own build folder, too
+QEMU_BASE=${QEMU_BASE:-10.0}
+export QEMU_BASE
+qemu_build=$top/build
+[ "$QEMU_BASE" = 10.0 ] || qemu_build=$top/build/qemu-$QEMU_BASE
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/linux-ebb-brs
 jobs=${JOBS:-$(nproc)}
 
@@ -63,11 +68,11 @@ need_space() {
 	[ "$free" -ge "$1" ] || die "$2 has $free GiB free, $1 are needed"
 }
 
-# base_tree TREE DIR: write the base of a tree, without the series, to DIR, as a second
-# work tree of the tree's repository.  Fail if DIR contains this base already.
+# base_tree TREE DIR [COMMIT]: write a commit of a tree to DIR, as a second work tree of the tree's
+# repository; without COMMIT, the base without the series.  Fail if DIR contains this commit already.
 base_tree() {
 	local wanted
-	wanted=$(git -C "$1" rev-parse base)
+	wanted=$(git -C "$1" rev-parse "${3:-base}")
 	[ ! -e "$2/.git" ] || [ "$(git -C "$2" rev-parse HEAD 2> /dev/null)" != "$wanted" ] || return 1
 	say "writing $2"
 	rm -rf "$2"

@@ -14,7 +14,7 @@ TOP = os.path.dirname(SCRIPTS)
 sys.path.insert(0, os.path.join(SCRIPTS, "lib"))
 import baseline_rules  # noqa: E402
 import ktap  # noqa: E402
-from project import LINUX  # noqa: E402
+from project import LINUX, QEMU  # noqa: E402
 
 # files of a kernel source that the scripts need, besides those that the rules change
 SKELETON = ("Makefile", "MAINTAINERS", ".gitignore", "kernel/fork.c", "scripts/get_maintainer.pl",
@@ -140,7 +140,8 @@ class Project:
         shutil.copytree(SCRIPTS, os.path.join(self.top, "scripts"),
                         ignore=shutil.ignore_patterns("__pycache__", "tests"))
         shutil.copy2(os.path.join(SCRIPTS, "..", ".gitignore"), self.top)
-        write("", self.top, "patches/qemu-10.0/series")
+        write("pmu\n", self.top, QEMU.patches, "topics")
+        write("", self.top, QEMU.patches, "pmu/series")
         self.patch("topics", "powerpc-ebb\nx86-brs\nperf-tools\n")
         for topic in ("powerpc-ebb", "x86-brs", "perf-tools"):
             self.patch(f"{topic}/cover-letter", f"Subject: {topic}\nTo: list@example.org\n\nA text.\n")

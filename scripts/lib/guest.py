@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 
-from project import BUILD, TOP
+from project import BUILD, QEMU_BUILD, TOP
 
 
 class Arch:
@@ -151,7 +151,7 @@ def kernel_image(arch, flavour="", stock=False):
 
 def emulator_start(arch, emulator=None):
     """Return the start of an emulator's command line: the emulator, the firmware's directories, and the machine."""
-    return [emulator or os.path.join(TOP, "build", "emulators", ARCHES[arch].emulator),
+    return [emulator or os.path.join(QEMU_BUILD, "emulators", ARCHES[arch].emulator),
             "-L", "/usr/share/qemu", "-L", "/usr/share/seabios", *ARCHES[arch].machine]
 
 

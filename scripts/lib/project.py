@@ -11,6 +11,10 @@ CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.
 DEFAULT_BASE = "6.12"
 BASE = os.environ.get("BASE") or DEFAULT_BASE
 BUILD = os.path.join(TOP, "build", *([BASE] if BASE != DEFAULT_BASE else []))
+# the same for QEMU, whose version has nothing to do with the kernel's
+DEFAULT_QEMU = "10.0"
+QEMU_BASE = os.environ.get("QEMU_BASE") or DEFAULT_QEMU
+QEMU_BUILD = os.path.join(TOP, "build", *([f"qemu-{QEMU_BASE}"] if QEMU_BASE != DEFAULT_QEMU else []))
 # directories at the top of a kernel source in which the project can have whole files
 KERNEL_DIRS = ("Documentation", "arch", "block", "certs", "crypto", "drivers", "fs", "include", "init",
                "io_uring", "ipc", "kernel", "lib", "mm", "net", "rust", "samples", "security", "sound",
@@ -71,8 +75,8 @@ class Source:
         return os.path.join(self.prefix, path)
 
     def topics(self):
-        """Return the topics in order; QEMU's patches are a single topic without a name."""
-        return lines_of(os.path.join(self.patches, "topics")) if self.name == "linux" else [""]
+        """Return the topics in order."""
+        return lines_of(os.path.join(self.patches, "topics"))
 
     @property
     def base(self):
@@ -82,7 +86,7 @@ class Source:
     def fixes(self):
         """Return the topics with fixes for Linux' own code, which apply to the kernel as it is shipped."""
         path = os.path.join(self.patches, "fixes")
-        return lines_of(path) if self.name == "linux" and os.path.exists(os.path.join(TOP, path)) else []
+        return lines_of(path) if os.path.exists(os.path.join(TOP, path)) else []
 
     def other_bases(self):
         """Return the Sources of the other bases: the same kernel or QEMU with another directory of patches."""
@@ -126,7 +130,7 @@ class Source:
 NO_PART = "tests/guest/"
 LINUX = Source("linux", f"patches/linux-{BASE}", os.path.join(BUILD, "linux"), "", KERNEL_DIRS,
                ("MAINTAINERS", "arch", "include", "kernel", "tools/perf", "scripts"))
-QEMU = Source("qemu", "patches/qemu-10.0", os.path.join(TOP, "build", "qemu"), "qemu", None,
+QEMU = Source("qemu", f"patches/qemu-{QEMU_BASE}", os.path.join(QEMU_BUILD, "qemu"), "qemu", None,
               ("VERSION", "meson.build", "target/ppc", "target/i386"))
 SOURCES = {source.name: source for source in (LINUX, QEMU)}
 

@@ -30,7 +30,7 @@ class Step:
         if not trailer:
             return text
         file = self.patch.path if self.patch else REMOVAL
-        return f"{text}\n{TRAILER}: {self.topic or '-'} {file} {self.key}\n"
+        return f"{text}\n{TRAILER}: {self.topic} {file} {self.key}\n"
 
     def written_by(self, committer=None):
         """Return (author, date); the author of a removal is the committer."""

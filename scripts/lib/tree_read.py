@@ -20,7 +20,7 @@ class Commit:
         *author, self.date, message = git.text("log", "-1", "--format=%an%x00%ae%x00%aD%x00%B", name).split("\0")
         self.author = tuple(author)
         tag = re.search(rf"^{TRAILER}: *(\S+) (\S+) \S+$", message, re.M)
-        self.topic = ("" if tag[1] == "-" else tag[1]) if tag else None
+        self.topic = tag[1] if tag else None
         self.path = tag[2] if tag else None      # the path of the commit's patch file, or REMOVAL
         message = re.sub(rf"^{TRAILER}: .*(\n|\Z)", "", message, flags=re.M).rstrip("\n")
         self.subject, _, body = message.partition("\n")
@@ -56,7 +56,7 @@ class Tree:
                 commit.topic, commit.path = known[commit.subject]
             topic = commit.topic
             if topic is None:
-                topic = "" if source.topics() == [""] else new_topic or self.owner(commit) or last
+                topic = new_topic or self.owner(commit) or last
             last = topic
             if commit.path == REMOVAL:
                 self.check_removal(commit, expected.pop(topic, None))
