@@ -9,6 +9,8 @@ S := ./scripts
 export T G LONG
 # BASE=7.3: use another kernel source, with its outputs in build/7.3
 export BASE
+# QEMU_BASE=11.1: use another QEMU source, with its outputs in build/qemu-11.1
+export QEMU_BASE
 # ARCH: powerpc or x86, for shell, deb and kit
 ARCH ?=
 # CONFIG: a kernel configuration, or small, for deb and kit
@@ -119,3 +121,4 @@ help:
 	@sed -n 's/^## \([a-z]*\): /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
 		printf '  %-10s %s\n' "$$name" "$$text"; done
 	@echo "BASE=7.3 with a command: the same for Linux 7.3, below build/7.3"
+	@echo "QEMU_BASE=11.1 with a command: with emulators of QEMU 11.1, below build/qemu-11.1"

@@ -223,7 +223,7 @@ static void pmu_stats_finalize(Object *obj)
     g_free(s->path);
 }
 
-static void pmu_stats_class_init(ObjectClass *oc, void *data)
+static void pmu_stats_class_init(ObjectClass *oc, const void *data)
 {
     USER_CREATABLE_CLASS(oc)->complete = pmu_stats_complete;
 
@@ -243,7 +243,7 @@ static const TypeInfo pmu_stats_info = {
     .instance_size = sizeof(PMUStats),
     .instance_finalize = pmu_stats_finalize,
     .class_init = pmu_stats_class_init,
-    .interfaces = (InterfaceInfo[]) {
+    .interfaces = (const InterfaceInfo[]) {
         { TYPE_USER_CREATABLE },
         { }
     }

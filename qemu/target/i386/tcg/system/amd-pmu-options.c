@@ -14,7 +14,6 @@
 #include "qapi/util.h"
 #include "qapi/visitor.h"
 #include "cpu.h"
-#include "hw/qdev-core.h"
 
 #define OPTION(member) \
     (offsetof(X86CPU, amd_pmu_options) + offsetof(AMDPMUOptions, member))

@@ -379,12 +379,12 @@ static void deliver_pmi(CPUX86State *env)
 {
     AMDPMUState *pmu = &env->amd_pmu;
     CPUState *cs = env_cpu(env);
-    DeviceState *apic = env_archcpu(env)->apic_state;
+    X86CPU *cpu = env_archcpu(env);
     bool can_do_io = cs->neg.can_do_io;
     bool locked = bql_locked();
     int vector;
 
-    if (!apic) {
+    if (!cpu->apic_state) {
         return;
     }
 
@@ -393,7 +393,7 @@ static void deliver_pmi(CPUX86State *env)
     }
     /* With icount, let an interrupt be raised in the middle of a block. */
     cs->neg.can_do_io = true;
-    vector = apic_deliver_perf(apic);
+    vector = apic_deliver_perf(cpu->apic_state);
     cs->neg.can_do_io = can_do_io;
     if (!locked) {
         bql_unlock();
