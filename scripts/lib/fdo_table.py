@@ -175,7 +175,7 @@ def titles():
 
 
 def text(counts, quality):
-    """Return the tables of counts and of the profiles' quality, and a bar chart, as lines of text."""
+    """Return lines of text: the counts of each build, the quality of the profiles, and the counts as a bar chart."""
     names = titles()
     width = max(map(len, names.values()))
     base = counts["program"]

@@ -88,5 +88,5 @@ cat /tmp/said
 grep -q "Unknown --sort key: .nosuch" /tmp/said && echo ok an_unknown_key_is_named
 """),
 }
-# Fixes whose code another kernel than the one that they are written for cannot compile
+# Fixes that compile only on the kernel version that they are written for
 NEW_CODE = ["fixes-amd-sleep/0001"]

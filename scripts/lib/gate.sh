@@ -11,7 +11,7 @@ tree=$build/linux
 stock=
 compiler_cache
 
-# commits [ARGUMENT...]: print the series' commits without the removals, by git log with these arguments
+# commits [ARGUMENT...]: print the series' commits, without those that remove the stock code, by 'git log ARGUMENT...'
 commits() {
 	git -C "$tree" log --reverse --format='%H %s' --invert-grep --grep='^Series: [^ ]* removal ' "$@" base..series
 }

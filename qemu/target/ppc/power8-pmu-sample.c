@@ -20,7 +20,7 @@
 #define TO_GPR BIT(2)   /* loads to RT */
 #define TO_ALL BIT(3)   /* loads to RT and to registers after RT */
 #define UPDATE BIT(4)   /* writes the effective address to RA */
-#define NO_RB  BIT(5)   /* the address is RA alone, without RB */
+#define NO_RB  BIT(5)   /* the effective address is RA; RB is no part of it */
 
 static const uint8_t indexed[1024] = {
     /* integer loads and stores */

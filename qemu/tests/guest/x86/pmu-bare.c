@@ -649,12 +649,12 @@ asm(".pushsection .text\n"
     ".pushsection .bss\n"
     "nmi_at: .skip 8\n"
     ".popsection\n");
-/* instructions: call, sti, nop, nop */
+/* instructions that the CPU counts in this body: call, sti, nop, nop */
 BODY(shadow_sti, "sti\n nop\n behind_sti: nop");
-/* instructions: call, mov, mov, nop, nop */
+/* instructions that the CPU counts in this body: call, mov, mov, nop, nop */
 BODY(shadow_mov_ss, "mov %ss, %eax\n mov %eax, %ss\n nop\n"
      "behind_mov_ss: nop");
-/* instructions: call, movl, sti, hlt, nop */
+/* instructions that the CPU counts in this body: call, movl, sti, hlt, nop */
 BODY(shadow_hlt, "movl $0x40041, (%rsi)\n sti\n hlt\n behind_hlt: nop");
 extern const char behind_sti[], behind_mov_ss[], behind_hlt[];
 

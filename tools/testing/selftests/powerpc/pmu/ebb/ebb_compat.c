@@ -117,7 +117,7 @@ TEST_F(bhrb, e28_buffer_is_read_and_cleared_in_the_program)
 	close(fd);
 }
 
-/* Groups of one to six events, each with its leader on another PMC */
+/* Groups of one to six events; each group has its leader on another PMC than the other groups */
 FIXTURE(group)
 {
 };

@@ -81,7 +81,7 @@ struct pattern {
 	unsigned long mmcr0;
 	unsigned long address;	/* the value for EBBHR, EBBRR and TAR */
 	unsigned long bescr;
-	int plain_pmc;		/* a plain event's PMC; 0: sample on PMC1 to PMC4 */
+	int plain_pmc;		/* the plain event's PMC; 0: sampling events on PMC1 to PMC4 */
 	unsigned long nops;	/* stop executing nops when the plain event has this count */
 };
 

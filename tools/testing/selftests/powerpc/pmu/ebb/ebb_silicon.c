@@ -85,7 +85,7 @@ static void answer(const char *question, const char *text)
 	ksft_test_result_pass("asked: %s\n", question);
 }
 
-/* Answer a question by the range of values that were measured more than once */
+/* Print, as the answer to @question, the range of the values that were measured more than once */
 static void answer_range(const char *question, const struct values *values)
 {
 	long min = LONG_MAX, max = LONG_MIN;
