@@ -133,7 +133,7 @@ class Lab:
     def build(self, commit, arch, flavour=None):
         """Return the path of a commit's kernel; build it if there is none of this source and configuration."""
         flavours = [f"--{flavour}"] if flavour else []
-        digest = hashlib.sha1(self.git.text("rev-parse", f"{commit}^{{tree}}").encode())
+        digest = hashlib.sha1(self.tree_of(commit).encode())
         for path in sorted(glob.glob(os.path.join(glob.escape(TOP), "scripts", "configs", "*"))):
             with open(path, "rb") as f:
                 digest.update(f.read())

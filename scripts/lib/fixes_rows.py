@@ -27,7 +27,6 @@ ROWS = {
     "fixes-amd-no-brs/0001": ("Bulldozer", ["absent.b1_*"], ["brs_absent"]),
     "fixes-ebb/0001": ("POWER9", ["e22_*", "*e4_*", "meanwhile.opens_another_event.*"], ["ebb_excl", "ebb_pending"]),
     "fixes-ebb/0002": ("POWER9", ["e25_*"], ["ebb_excl"]),
-    # a program that keeps the event keeps its counters over execve(), too
     # a program that keeps its event keeps the counters and the branch history over execve()
     "fixes-ebb/0003": ("POWER9", ["e21_counter_*", "e13_counter_*", "e27_counters*",
                                   "handover.after_[acm]*.e27_counters", "handover.in_*.e27_counters",
