@@ -9,7 +9,6 @@
 """
 import contextlib
 import os
-import shutil
 import tempfile
 
 from gitrepo import Git
@@ -30,12 +29,6 @@ def check_ours(tree):
     if not os.path.exists(git.git_dir) or not git.ref(MADE) or not git.ref(BASE):
         raise Failure(f"{tree} exists but was not made by scripts/tree: move it away first")
     return git
-
-
-def remove_assembled(tree):
-    """Remove a QEMU source that an older script has made without git, and in which nobody works."""
-    if os.path.exists(os.path.join(tree, ".src-ready")) and not os.path.exists(os.path.join(tree, ".git")):
-        shutil.rmtree(tree)
 
 
 def inputs_of(source, series, backports):
