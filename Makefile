@@ -90,7 +90,7 @@ apply:
 deb:
 	@$S/build-deb "$(ARCH)" $(if $(CONFIG),"$(CONFIG)")
 
-## kit: tests to take to a machine with BRS or EBB (not tried as a whole yet): make kit ARCH=powerpc or x86
+## kit: tests to take to a machine with BRS or EBB: make kit ARCH=powerpc or x86
 .PHONY: kit
 kit:
 	@$S/build-kit "$(ARCH)" $(if $(CONFIG),"$(CONFIG)")

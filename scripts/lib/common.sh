@@ -11,7 +11,7 @@ BASE=${BASE:-6.12}
 export BASE
 build=$top/build
 [ "$BASE" = 6.12 ] || build=$top/build/$BASE
-# QEMU_BASE is the version of QEMU's source; another version than 10.0 has its own build folder, too
+# QEMU_BASE is the version of QEMU's source; another version than 10.0 has its own build directory, too
 QEMU_BASE=${QEMU_BASE:-10.0}
 export QEMU_BASE
 qemu_build=$top/build
