@@ -47,6 +47,11 @@ fdo:
 report:
 	@$S/report
 
+## reports: a bug report for each mistake of QEMU that we correct, build/reports/
+.PHONY: reports
+reports:
+	@QEMU_BASE=$(or $(QEMU_BASE),11.1) $S/report-qemu
+
 ## kernels: our kernels, build/powerpc/vmlinux and build/x86/bzImage
 .PHONY: kernels
 kernels:

@@ -11,7 +11,7 @@
 
 unsigned pmis, faults, strays, system_calls;
 volatile bool guarded_now;
-uint64_t pmi_srr0, pmi_siar, pmi_mmcr0;
+uint64_t first_fault, pmi_srr0, pmi_siar, pmi_mmcr0;
 static int tests;
 
 /* Code that access_register() writes: mtspr and mfspr with a given SPR number */
@@ -140,13 +140,27 @@ bool is(const char *what, uint64_t got, uint64_t want)
     return got == want;
 }
 
-static void __attribute__((noreturn)) power_off(void)
+/* Call a service of the firmware that does not return. */
+static void __attribute__((noreturn)) rtas(uint32_t token, uint32_t arguments)
 {
-    static uint32_t rtas[6] = { 0x2003, 2, 1 };
+    static volatile uint32_t call[6];
 
-    hcall(0xf000, (uintptr_t)rtas, 0, 0, 0);
+    call[0] = token;
+    call[1] = arguments;
+    call[2] = 1;
+    hcall(0xf000, (uintptr_t)call, 0, 0, 0);
     for (;;) {
     }
+}
+
+void power_off(void)
+{
+    rtas(0x2003, 2);
+}
+
+void reset(void)
+{
+    rtas(0x2004, 0);
 }
 
 static void leave(void)
@@ -178,6 +192,7 @@ void handle(uint64_t vector_number)
         return;
     }
     faults++;
+    first_fault = first_fault ? first_fault : at;
     if ((at >= (uintptr_t)text_start && at < (uintptr_t)text_end) ||
         (at >= (uintptr_t)code && at < (uintptr_t)(code + 16))) {
         mtspr(SPR_SRR0, at + 4);

@@ -49,6 +49,8 @@ enum {
  * outside the program, and of system calls, counted by the interrupt handler
  */
 extern unsigned pmis, faults, strays, system_calls;
+/* SRR0 at the first fault since the program set it to 0 */
+extern uint64_t first_fault;
 /* SRR0, SIAR and MMCR0 at the last performance monitor interrupt */
 extern uint64_t pmi_srr0, pmi_siar, pmi_mmcr0;
 /*
@@ -72,5 +74,7 @@ void note(const char *what, uint64_t n);
 void result(bool ok, const char *name);
 bool is(const char *what, uint64_t got, uint64_t want);
 void finish(void) __attribute__((noreturn));
+void power_off(void) __attribute__((noreturn));
+void reset(void) __attribute__((noreturn));
 
 #endif
