@@ -48,7 +48,7 @@ static struct pmu *ebb_pmu __ro_after_init;
 /* ebb_pmu implements the registers of ISA v3.1: MMCR3, SIER2 and SIER3 */
 static bool ebb_pmu_is_v31 __ro_after_init;
 
-/* The EBB registers of a thread */
+/* Functions that save, load and clear the EBB registers of a thread */
 
 static void ebb_forget_registers(struct thread_struct *t)
 {
@@ -144,7 +144,7 @@ bool ebb_first_use(void)
 
 	preempt_disable();
 	ebb_load_registers(t);
-	/* FSCR also holds the cause of this interrupt: do not save the cause. */
+	/* FSCR[IC] holds the cause of the facility unavailable interrupt: do not save it. */
 	t->fscr = (t->fscr & ~FSCR_INTR_CAUSE) | FSCR_EBB;
 	mtspr(SPRN_FSCR, t->fscr);
 	preempt_enable();
@@ -190,7 +190,7 @@ void ebb_flush_thread(void)
 
 	local_irq_save(flags);
 
-	/* Stopping the PMU saves the user's part of its registers in thread_struct. */
+	/* Disable the PMU, which saves the user's part of the PMU registers in thread_struct. */
 	on_pmu = ebb_on_pmu();
 	if (on_pmu) {
 		perf_pmu_disable(ebb_pmu);
@@ -225,7 +225,7 @@ void ebb_sync_thread(struct task_struct *task)
 	unsigned long flags;
 
 	if (task != current)
-		return;		/* registers were saved when @task was switched out */
+		return;		/* a stopped task's registers are already in thread_struct */
 
 	local_irq_save(flags);
 	if (ebb_in_use(&task->thread))
@@ -387,7 +387,7 @@ const struct attribute_group ebb_format_group = {
 	.is_visible = ebb_format_is_visible,
 };
 
-/* The registers of the PMU */
+/* Functions that save, merge and restore the registers of the PMU */
 
 /**
  * ebb_merge_mmcr0() - combine the kernel's and the user's part of MMCR0

@@ -12,8 +12,8 @@
 #define EBB_MMCR0	(MMCR0_EBE | MMCR0_BHRBA | MMCR0_PMCC_U6)
 
 /* Flags in hw_perf_event.flags */
-#define EBB_EVENT	0x1	/* an EBB event */
-#define EBB_ARMED	0x2	/* the leader of a group that has been on the PMU */
+#define EBB_EVENT	0x1	/* set for every EBB event */
+#define EBB_ARMED	0x2	/* set for a group leader that has been on the PMU */
 
 /**
  * ebb_is_event() - check whether an event is an EBB event
@@ -88,7 +88,7 @@ extern const struct attribute_group ebb_format_group;
 
 void __init ebb_register(struct pmu *pmu, u32 ppmu_flags);
 
-#else /* On 32-bit processors, bit 63 has other meanings: there are no EBB events. */
+#else /* 32-bit processors have no EBB: there, bit 63 of an event code has other meanings */
 
 #define EBB_MMCR0	0
 static inline bool ebb_is_event(const struct perf_event *event) { return false; }

@@ -352,7 +352,11 @@ static void e9_mmcr3_has_what_the_user_wrote(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, 0, 0), kernel);
 	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, wrote, mask), wrote);
 
-	/* The user has written 0 to the field of PMC2, but nothing to the field of PMC3. */
+	/*
+	 * Check MMCR3's fields of PMC2 and PMC3, which are both 0. The user has written
+	 * the 0 for PMC2, so the merge keeps this 0. The field of PMC3 follows the new
+	 * event codes.
+	 */
 	kernel = MMCR3_FIELD(1, 1) | MMCR3_FIELD(2, 2) | MMCR3_FIELD(3, 3) | MMCR3_FIELD(4, 4);
 	KUNIT_EXPECT_EQ(test, ebb_merge_mmcr3(kernel, wrote, mask),
 			MMCR3_FIELD(1, 1) | MMCR3_FIELD(3, 3) | MMCR3_FIELD(4, 0x0ff));
@@ -605,7 +609,7 @@ static void e21_stopped_pmu_loses_no_exception(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, mmcr0, c->mmcr0_then);
 	KUNIT_EXPECT_EQ(test, bescr, c->bescr_then);
-	/* KVM loads BESCR from thread.bescr after a guest. */
+	/* Check thread.bescr, from which KVM loads BESCR after a guest has run. */
 	KUNIT_EXPECT_EQ(test, kept, c->bescr_then);
 }
 
@@ -747,7 +751,10 @@ static void e10_new_thread_starts_with_zero(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->tar, ALL_ONES);
 }
 
-/* Check that FSCR does not keep the interrupt's cause, as a task switch compares FSCR. */
+/*
+ * Check that the first use of EBB does not keep FSCR[IC], the cause of the facility
+ * unavailable interrupt, because a task switch compares the whole of FSCR.
+ */
 static void e12_first_use_keeps_no_cause(struct kunit *test)
 {
 	struct thread_struct *t = &current->thread;

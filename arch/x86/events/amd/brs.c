@@ -116,10 +116,14 @@
 #define BRS_NMI_BRANCHES	64
 #define BRS_NMI_EVENTS		1024
 
-/* Captures given up in a row, not because of another counter, before fallback */
+/*
+ * Number of captures given up in a row after which the driver falls back to
+ * delivering partial stacks. A capture that is given up because another counter
+ * has interrupted does not count.
+ */
 #define BRS_FALLBACK		64
 
-/* How often to look for an overflow whose interrupt has been lost */
+/* Time in ns between two checks for an overflow whose interrupt has been lost */
 #define BRS_CHECK_INTERVAL	(10 * NSEC_PER_MSEC)
 
 /**
@@ -143,13 +147,14 @@ enum brs_state {
  * @task:	the task that was running when BRS was armed
  * @user_ip:	address to which the last NMI returned in user mode, 0 if that
  *		NMI hit the kernel
- * @failed:	captures given up in a row, not because of another counter
+ * @failed:	captures given up in a row for which no other counter is the cause
  * @cfg:	DBG_EXTN_CFG at the last NMI, saved while @failed is not zero
  * @stacks:	statistics: stacks delivered
  * @given_up:	statistics: captures given up
  * @partial:	statistics: stacks delivered that were not full
  *
- * Belongs to its CPU. Written with interrupts disabled and by NMIs.
+ * Only the CPU itself uses its struct brs_cpu. The struct is written with
+ * interrupts disabled and by NMIs.
  */
 struct brs_cpu {
 	enum brs_state		state;
@@ -179,7 +184,7 @@ static struct event_constraint brs_constraint __ro_after_init =
 static struct event_constraint brs_pair_constraint __ro_after_init =
 	__EVENT_CONSTRAINT(0, BIT(BRS_PMC), 0, 1, 0, PERF_X86_EVENT_PAIR);
 
-/* A stack takes 32 reads, in an NMI: not the place for rdmsrq()'s tracepoint */
+/* Read an MSR without rdmsrq()'s tracepoint: an NMI does 32 reads for each branch stack */
 static u64 brs_rdmsr(u32 msr)
 {
 	KUNIT_STATIC_STUB_REDIRECT(brs_rdmsr, msr);
@@ -212,7 +217,10 @@ static __always_inline void brs_stop(struct brs_cpu *brs)
 	brs_wrmsr_noinstr(MSR_AMD_DBG_EXTN_CFG, BRS_CFG_OFF);
 }
 
-/* Clear the last buffer entry, so that the buffer is not full; in fallback, all entries */
+/*
+ * Arm BRS. Clear the last buffer entry first, so that the buffer is not full. To
+ * deliver partial stacks, after BRS_FALLBACK failures, clear all entries.
+ */
 static __always_inline void brs_arm(struct brs_cpu *brs)
 {
 	int i = brs->failed < BRS_FALLBACK ? BRS_DEPTH - 1 : 0;
@@ -224,8 +232,8 @@ static __always_inline void brs_arm(struct brs_cpu *brs)
 }
 
 /*
- * Start BRS first, then the counter. An NMI between the two can have stopped the
- * event for good, by throttling: then stop the counter and BRS again.
+ * Start BRS first, then the counter. In the meantime, an NMI can have stopped the
+ * event by throttling it. In that case, stop the counter and BRS again.
  */
 static __always_inline void brs_start(struct brs_cpu *brs)
 {
@@ -403,8 +411,8 @@ static bool brs_of_nmi(const struct brs_cpu *brs,
 /*
  * Read the branches that hardware has written to the buffer into @br, newest
  * first.
- * Return: the number of branches, 0 if a branch belongs to an NMI. In fallback
- * the branches before those of the NMI are returned.
+ * Return: the number of branches, 0 if a branch belongs to an NMI. After
+ * BRS_FALLBACK failures, the branches before those of the NMI are returned.
  */
 static unsigned int brs_read(const struct brs_cpu *brs,
 			     struct perf_branch_entry *br)
@@ -523,23 +531,24 @@ static bool brs_user_regs_saved(const struct pt_regs *regs,
 {
 	unsigned long cea = (unsigned long)get_cpu_entry_area(smp_processor_id());
 
-	/* The entry code still runs on the user's stack, or is about to return to it */
+	/* Return false while the entry code runs with user space's stack pointer */
 	if (!kernel_ip(regs->sp))
 		return false;
 
-	/* On the entry stack, the user's registers are not yet saved or already restored */
+	/* Return false on the entry stack: @user is not filled yet, or already restored */
 	if (regs->sp >= cea && regs->sp < cea + CPU_ENTRY_AREA_SIZE)
 		return false;
 
-	/* The entry code is pushing or popping the registers */
+	/* Return false while the entry code pushes the registers to @user or pops them */
 	return regs->sp <= (unsigned long)user ||
 	       regs->sp > (unsigned long)(user + 1);
 }
 
 /*
- * The interrupt comes 16 branches after the overflow. By then, the program has
- * often entered the kernel, and @regs contain kernel addresses, which an event
- * that is limited to user space must not reveal.
+ * Find the registers for a sample of an event that is limited to user space. The
+ * interrupt comes 16 branches after the overflow. By then, the program has often
+ * entered the kernel, and @regs contain kernel addresses, which the sample must
+ * not reveal.
  *
  * Return: the registers that user space had when it entered the kernel, NULL if
  * they are not available or if there is no user space.
@@ -600,9 +609,9 @@ static bool brs_sample(struct brs_cpu *brs, struct perf_event *event,
 		return false;
 
 	/*
-	 * Events counted since the last recorded branch were counted on the way into
-	 * the NMI: subtract them from the count. If they are many, the interrupt came
-	 * late and the program ran on.
+	 * Branches counted since the last recorded branch were taken on the way into
+	 * the NMI: subtract them from the count. Subtract nothing if there are more
+	 * than BRS_NMI_BRANCHES: the interrupt was late, and the program continued.
 	 */
 	if (nr == BRS_DEPTH && brs_counts_kernel(event) && brs_counts_branches(event)) {
 		over = val - brs_counted(event, br, nr);
@@ -629,7 +638,7 @@ static bool brs_sample(struct brs_cpu *brs, struct perf_event *event,
 
 	perf_sample_data_init(&data, 0, hwc->last_period);
 	perf_sample_save_brstack(&data, event, &cpuc->lbr_stack, NULL);
-	/* Stops the event and its group if the event has to be throttled */
+	/* Write the sample. If the event has to be throttled, perf also stops its group. */
 	perf_event_overflow(event, &data, regs);
 
 	return true;
@@ -669,13 +678,13 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 
 	if (!overflowed) {
 		/*
-		 * Another counter caused this NMI: prevent an overflow while
-		 * the NMI returns
+		 * Another counter caused this NMI: do not let the counter of
+		 * the BRS event overflow while the NMI returns
 		 */
 		if (-sign_extend64(val, x86_pmu.cntval_bits - 1) < min)
 			brs_set_counter(event, min);
 	} else if (left > BRS_DEPTH) {
-		/* The counter is too narrow for the whole period, which continues */
+		/* The period is longer than the counter's range: count the rest of the period */
 		brs_set_counter(event, min);
 	} else {
 		sampled = brs_sample(brs, event, regs, val);
@@ -690,8 +699,9 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 			brs_count_failure(brs);
 
 		/*
-		 * Throttle interrupts without a sample like those with a sample.
-		 * A counter of the same group may have stopped the event by now.
+		 * Count this interrupt for throttling, as perf_event_overflow() does
+		 * for an interrupt with a sample. Do not count it if the event was
+		 * stopped in this NMI because another event of its group is throttled.
 		 */
 		if (!sampled && __amd_brs_active())
 			perf_event_account_interrupt(event);
@@ -772,8 +782,8 @@ bool __amd_brs_enable(struct perf_event *event)
 		return true;
 
 	/*
-	 * The overflow's interrupt was lost, dropped or is late, or the machine
-	 * was suspended
+	 * Check for an overflow whose interrupt has been lost or dropped, is
+	 * late, or was cut off by a suspend of the machine
 	 */
 	if (brs_overflowed(x86_perf_event_update(event))) {
 		amd_pmu_expect_nmi();
@@ -782,8 +792,8 @@ bool __amd_brs_enable(struct perf_event *event)
 
 	if (is_idle_task(current)) {
 		/*
-		 * Do not wake an idle CPU: the counter does not run there, and
-		 * cannot overflow
+		 * Do not let the timer wake an idle CPU: the counter is stopped
+		 * on an idle CPU, and cannot overflow
 		 */
 		hrtimer_try_to_cancel(&brs->timer);
 	} else {
@@ -817,7 +827,7 @@ bool __amd_brs_enable(struct perf_event *event)
 	brs->state = BRS_ON;
 	barrier();
 
-	/* Throttling can have stopped the event in an NMI before brs_arm() */
+	/* Give up if an NMI has meanwhile stopped the event by throttling it */
 	if (!brs_event(cpuc)) {
 		brs->state = BRS_OFF;
 		return false;
@@ -1002,7 +1012,7 @@ static void brs_event_destroy(struct perf_event *event)
 
 /**
  * amd_brs_hw_config - check and set up an event with a branch stack
- * @event: the event, already set up otherwise
+ * @event: the event, in which everything else is already set up
  *
  * Return: 0 on success;
  *	 -EINVAL if the period is not fixed, or not above the depth of the buffer;

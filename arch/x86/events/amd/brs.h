@@ -15,7 +15,7 @@ void amd_pmu_expect_nmi(void);
 
 extern const struct attribute_group amd_brs_events_group;
 
-/* Set on a machine with BRS: on other machines no code of the BRS driver runs */
+/* Enabled on a machine with BRS: on other machines no code of the BRS driver runs */
 DECLARE_STATIC_KEY_FALSE(amd_brs_key);
 
 int amd_brs_init(void);

@@ -35,7 +35,7 @@
 #define PROBE_CFG_VB		BIT_ULL(5)
 #define PROBE_CFG_MSROFF	GENMASK_ULL(19, 16)
 #define PROBE_CFG_OFF		GENMASK_ULL(4, 3)
-/* Armed, with counter 0 as the counter whose overflow starts the recording */
+/* Value of DBG_EXTN_CFG that arms BRS to record after an overflow of counter 0 */
 #define PROBE_CFG_ARMED		(PROBE_CFG_OFF | PROBE_CFG_BRSMEN)
 
 #define PROBE_FROM(i)		(MSR_AMD_SAMP_BR_FROM + 2 * (i))
@@ -46,14 +46,14 @@
 #define PROBE_CTL_ON		(PROBE_CTL | ARCH_PERFMON_EVENTSEL_ENABLE)
 #define PROBE_CTR_MASK		GENMASK_ULL(47, 0)
 
-/* Number of jumps in probe_row() before and after the register write */
+/* Number of jumps in probe_row() before and after the instruction that writes a register */
 #define PROBE_BEFORE		16
 #define PROBE_AFTER		240
 #define PROBE_JUMP		2	/* size in bytes of a jump instruction */
 
-/* Jumps of the row before an overflow, so that BRS records after the register write */
+/* Number of branches to an overflow, so that BRS records after the write in probe_row() */
 #define PROBE_LATE		40
-/* Jumps of the row before an overflow, so that the register write is amid the recording */
+/* Number of branches to an overflow, so that probe_row() writes a register while BRS records */
 #define PROBE_EARLY		4
 
 #define PROBE_TRIES		4
@@ -309,9 +309,10 @@ static unsigned long probe_target(u64 to)
 }
 
 /*
- * Does the buffer begin with branches of the row and continue with branches of
- * other code, or the reverse with @into_row? @at is set to the entry of the branch
- * that leads from the first code to the second, -1 if it was not recorded.
+ * Check that the buffer begins with branches of the row of jumps and continues
+ * with branches of other code, or with @into_row, that it begins with branches of
+ * other code and continues with branches of the row. Set @at to the entry of the
+ * branch that leads from the one to the other, -1 if that branch was not recorded.
  */
 static bool probe_crosses(struct probe *p, bool into_row, int *at)
 {

@@ -202,7 +202,7 @@ static void b5_nothing_is_told_of_a_buffer_that_is_not_full(struct kunit *test)
 	struct brs_model *m = test->priv;
 	int n;
 
-	/* The branches that are not overwritten belong to an earlier capture */
+	/* Record 16 branches, then 15, and so on: all other entries are from earlier captures */
 	for (n = BRS_DEPTH; n >= 0; n--) {
 		model_arm(m);
 		model_chain(m, USER_IP, n);
@@ -239,7 +239,7 @@ static void b10_branches_of_an_nmi_are_seen(struct kunit *test)
 		{ entry + 4, KERNEL_IP, true },
 		{ KERNEL_IP, (unsigned long)asm_exc_nmi_end - 2, true },
 		{ KERNEL_IP, (unsigned long)asm_exc_nmi_end, false },
-		{ KERNEL_IP, USER_IP + 1, true },	/* an NMI returned to user_ip */
+		{ KERNEL_IP, USER_IP + 1, true },	/* return of an NMI to user_ip */
 		{ KERNEL_IP, USER_IP + 2, false },
 		{ USER_IP, USER_IP + 1, false },
 	};
@@ -632,7 +632,7 @@ static void b19_lost_interrupt_is_found(struct kunit *test)
 	m->ctr = 0;
 	KUNIT_EXPECT_TRUE(test, brs_overflow_pending(m->event));
 
-	/* The counter has counted on for a long time after the overflow */
+	/* Let the counter continue to count for a long time after the overflow */
 	m->ctr = 1000000000;
 	KUNIT_EXPECT_TRUE(test, brs_overflow_pending(m->event));
 
