@@ -39,7 +39,7 @@
 #define EBB_SPR_SIER	768
 #define EBB_SPR_MMCR2	769
 #define EBB_SPR_MMCRA	770
-#define EBB_SPR_PMC(n)	(770 + (n))	/* n from 1 to 6 */
+#define EBB_SPR_PMC(n)	(770 + (n))	/* PMC1 to PMC6: n is 1 to 6 */
 #define EBB_SPR_MMCR0	779
 #define EBB_SPR_SIAR	780
 #define EBB_SPR_SDAR	781
@@ -134,14 +134,14 @@ void ebb_entry(void);
 })
 
 /* Bits of the register BESCR */
-#define EBB_BESCR_GE	0x8000000000000000ul	/* EBBs are enabled */
-#define EBB_BESCR_PME	0x100000000ul	/* EBBs by PMU exceptions are enabled */
-#define EBB_BESCR_PMEO	0x1ul	/* a PMU exception has occurred */
+#define EBB_BESCR_GE	0x8000000000000000ul	/* set to enable EBBs */
+#define EBB_BESCR_PME	0x100000000ul	/* set to enable EBBs by PMU exceptions */
+#define EBB_BESCR_PMEO	0x1ul	/* set when a PMU exception has occurred */
 
 /* The bits of MMCR0 that user mode can read and write */
-#define EBB_MMCR0_FC	0x80000000ul	/* freeze all counters */
-#define EBB_MMCR0_PMAE	0x4000000ul	/* a negative counter raises an alert */
-#define EBB_MMCR0_PMAO	0x80ul	/* an alert has occurred */
+#define EBB_MMCR0_FC	0x80000000ul	/* set to freeze all counters */
+#define EBB_MMCR0_PMAE	0x4000000ul	/* set to let negative counters raise alerts */
+#define EBB_MMCR0_PMAO	0x80ul	/* set when an alert has occurred */
 #define EBB_MMCR0_USER	(EBB_MMCR0_FC | EBB_MMCR0_PMAE | EBB_MMCR0_PMAO)
 
 /* Bit of SIER that is set if SIAR contains a valid address */
@@ -216,7 +216,7 @@ static inline void ebb_set_period(int pmc, unsigned int period)
 
 /* Size of the branch history buffer (BHRB), and flags of its entries */
 #define EBB_BHRB_ENTRIES	32
-#define EBB_BHRB_TARGET		2ul	/* the entry is the target of a branch */
+#define EBB_BHRB_TARGET		2ul	/* set in an entry that is a branch's target */
 #define EBB_BHRB_MISPREDICTED	1ul
 
 /*

@@ -37,7 +37,7 @@ struct sampled {
 };
 
 static const struct sampled samples[] = {
-	/* one loop of main() in three processes; the third has another load address */
+	/* branches of one loop in main() of three processes; one has main() at another address */
 	{ FAKE_PID_PERF1,
 	  { FAKE_IP_PERF_MAIN + 0x20, FAKE_IP_PERF_MAIN + 4 },
 	  { FAKE_IP_PERF_MAIN + 0x20, FAKE_IP_PERF_MAIN + 4 } },
@@ -47,11 +47,11 @@ static const struct sampled samples[] = {
 	{ MOVED_PID,
 	  { MOVED_MAP + FAKE_SYM_OFFSET1 + 0x20, MOVED_MAP + FAKE_SYM_OFFSET1 + 4 },
 	  { MOVED_MAP + FAKE_SYM_OFFSET1 + 0x20, MOVED_MAP + FAKE_SYM_OFFSET1 + 4 } },
-	/* a second loop in main(), and a call of free() */
+	/* a branch of a second loop in main(), and a call of free() */
 	{ FAKE_PID_PERF1,
 	  { FAKE_IP_PERF_MAIN + 0x22, FAKE_IP_PERF_MAIN + 4 },
 	  { FAKE_IP_PERF_MAIN + 8, FAKE_IP_LIBC_FREE } },
-	/* the same offsets in another program, and a branch outside all maps */
+	/* a branch in another program at the same offsets, and a branch outside all maps */
 	{ FAKE_PID_BASH,
 	  { FAKE_IP_BASH_MAIN + 0x20, FAKE_IP_BASH_MAIN + 4 },
 	  { NO_MAP + 0x10, NO_MAP } },

@@ -33,7 +33,7 @@ struct event_loss {
 	unsigned long long enabled;
 	unsigned long long running;
 	unsigned long long lost;
-	/* summed up from the records in the perf.data file */
+	/* numbers and throttled time, summed up from the records in the perf.data file */
 	unsigned long long samples;
 	unsigned long long with_branches;
 	unsigned long long throttles;
@@ -270,7 +270,10 @@ static void warn_of_no_samples(struct evsel *evsel, const struct event_loss *eve
 				   evsel__name(evsel), event->samples);
 		return;
 	}
-	/* a sampling frequency has no known period; other warnings cover the other cases */
+	/*
+	 * do not warn about an event with a frequency, which has no fixed period, nor
+	 * twice about lost samples or about an event that never had a counter
+	 */
 	if (attr->freq || event->lost || (event->enabled && !event->running))
 		return;
 
