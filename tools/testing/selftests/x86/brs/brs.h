@@ -74,7 +74,7 @@ void brs_drain(struct brs_event *event, struct brs_tally *tally);
 /* A taken branch of the code in brs_code.S */
 struct brs_known {
 	__u64 from, to;
-	__u64 type;		/* the branch's PERF_BR_* */
+	__u64 type;		/* PERF_BR_* type of the branch */
 };
 
 #define BRS_MIX		8
@@ -98,8 +98,8 @@ void brs_body_b(long loops);
 static inline bool brs_is_kernel(__u64 address)
 {
 	/*
-	 * addresses in the last page are not valid: such a value is a small
-	 * negative number
+	 * exclude the last page: it has no valid address, and a value in its
+	 * range is a small negative number, such as PERF_CONTEXT_KERNEL
 	 */
 	return address >= 0xffff800000000000ULL && address < 0xfffffffffffff000ULL;
 }

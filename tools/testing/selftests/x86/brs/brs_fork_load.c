@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	}
 	end = now() + atol(argv[1]);
 	if (end == now())
-		return 0;	/* started by exec in a child, with 0 SECONDS */
+		return 0;	/* a child has executed this program with 0 SECONDS: end */
 	if (cpus > MAX_CPUS)
 		cpus = MAX_CPUS;
 

@@ -39,8 +39,8 @@ static void look(const struct brs_sample *s, struct counts *c)
 	}
 	for (i = 0; i < s->nr_chain; i++) {
 		/*
-		 * brs_is_kernel() does not recognize PERF_CONTEXT_KERNEL as a
-		 * kernel address
+		 * count PERF_CONTEXT_KERNEL, the mark of a kernel call chain, too:
+		 * brs_is_kernel() is false for this value
 		 */
 		c->kernel_chain += brs_is_kernel(s->chain[i]) ||
 				   s->chain[i] == PERF_CONTEXT_KERNEL;

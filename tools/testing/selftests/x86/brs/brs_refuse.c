@@ -221,8 +221,8 @@ static const struct {
 	{ PERF_SAMPLE_BRANCH_NO_TX, -EOPNOTSUPP },
 	{ PERF_SAMPLE_BRANCH_CALL_STACK, -EOPNOTSUPP },
 	{ 1ULL << 19, -EOPNOTSUPP },		/* BRANCH_COUNTERS, since Linux 6.8 */
-	{ 1ULL << 40, -EINVAL },		/* not a PERF_SAMPLE_BRANCH_* bit */
-	{ 0, -EINVAL },				/* asks for no branch type */
+	{ 1ULL << 40, -EINVAL },		/* a bit that is not a PERF_SAMPLE_BRANCH_* flag */
+	{ 0, -EINVAL },				/* no branch type at all */
 };
 
 static const __u64 all_levels[] = {
@@ -264,7 +264,7 @@ static bool fits(const struct combination *c, int type_expected, int err)
 	bool invalid = false, unsupported = false;
 	__u64 level = c->branches & PLM;
 
-	/* an event without a PERF_SAMPLE_BRANCH_* level gets its level from exclude_* */
+	/* without a PERF_SAMPLE_BRANCH_* level, exclude_user and exclude_kernel decide */
 	if (!level)
 		level = (c->exclude_user ? 0 : PERF_SAMPLE_BRANCH_USER) |
 			(c->exclude_kernel ? 0 : PERF_SAMPLE_BRANCH_KERNEL);

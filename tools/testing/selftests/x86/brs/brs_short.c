@@ -9,7 +9,7 @@
 
 #include "brs_test.h"
 
-/* The kernel's default rate, at which events with a short period are throttled */
+/* The kernel's default limit in samples/s, at which events with a short period are throttled */
 BRS_LIMITS("100000")
 
 #define INSTRUCTIONS	0xc0
@@ -335,9 +335,9 @@ TEST_F(beside, b11_stopped_at_any_place)
 		brs_close(&e);
 		EXPECT_GT(t.samples, 50);
 		/*
-		 * There are interrupts without a sample: an interrupt with a sample,
-		 * or a stop of the PMU, can end a recording early.  The recording is
-		 * then repeated and needs a second interrupt.  Each round stops the PMU
+		 * Each sample needs an interrupt, and a second interrupt if its
+		 * recording was ended early, by the interrupt of another sample or by
+		 * a stop of the PMU, and then repeated.  Each round stops the PMU
 		 * twice, and timer ticks also stop the PMU.
 		 */
 		EXPECT_LE(interrupts, 2 * samples + 4 * STOPS);

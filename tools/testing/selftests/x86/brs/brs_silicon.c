@@ -24,7 +24,7 @@
 
 #define INSTRUCTIONS	0xc0
 
-/* Jumps in a row, and jumps to the end of the period: there is one sample in a row */
+/* Number of jumps in ask_row(), and a period that ends only once in these jumps */
 #define ROW		4000
 #define PERIOD		2500
 /* Number of samples for each question */
@@ -221,7 +221,7 @@ static void ask_fused(void)
 		ksft_test_result_skip("asked: %s\n", question);
 }
 
-/* Return how many more events are counted if each page is touched for the first time */
+/* Return the number of additional events counted while each page faults on first touch */
 static long count_faults(__u64 config)
 {
 	struct perf_event_attr attr = {
@@ -271,7 +271,7 @@ static void ask_exceptions(void)
 	for (i = 0; i < ARRAY_LEN(events); i++) {
 		long more = count_faults(events[i].config);
 
-		/* The division removes the few events that interrupts add */
+		/* Divide by the number of pages, which rounds off the few events of interrupts */
 		answer(events[i].question, "%ld", (more + PAGES / 2) / PAGES);
 	}
 }

@@ -206,7 +206,7 @@ TEST(b5_flags_are_zero)
 
 	while (brs_next(&e, &s)) {
 		for (i = 0; i < s.nr; i++) {
-			/* the flags of struct perf_branch_entry follow two addresses */
+			/* the flags in struct perf_branch_entry are at offset 16 */
 			memcpy(&flags, (char *)&s.branch[i] + 16, sizeof(flags));
 			EXPECT_EQ(0, flags);
 			entries++;

@@ -557,7 +557,7 @@ TEST(b16_count_is_read_by_samples_of_the_group)
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
 	fd = brs_try(&member, 0, -1, e.fd);
 	ASSERT_GE(fd, 0);
-	/* the number of branches of the kernel depends on the load of the host */
+	/* count the kernel's branches, whose number depends on the load of the host */
 	kernel.exclude_user = 1;
 	kernel.disabled = 0;
 	kernel_fd = brs_try(&kernel, 0, -1, e.fd);
@@ -566,7 +566,7 @@ TEST(b16_count_is_read_by_samples_of_the_group)
 	ring = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 	ASSERT_NE(MAP_FAILED, ring);
 
-	/* a group that is throttled does not count */
+	/* keep the kernel from throttling the group: a throttled group does not count */
 	ASSERT_TRUE(brs_limits_lift(&limits));
 	brs_start(&e);
 	brs_mix(200000);
@@ -717,7 +717,7 @@ TEST_F(slow_rate, b16_throttled_by_a_member_of_its_group)
 
 	attr.exclude_kernel = 1;
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 1024));
-	/* a member without stacks, whose interrupts are throttled in each tick */
+	/* a group member without branch stacks, whose interrupts are throttled in each tick */
 	member.exclude_kernel = 1;
 	member.disabled = 0;
 	fd = brs_try(&member, 0, -1, e.fd);
@@ -856,8 +856,8 @@ TEST(b19_event_of_a_busy_task_goes_on)
 	ASSERT_EQ(0, brs_open(&e, &attr, 0, -1, 256));
 	brs_start(&e);
 	/*
-	 * each round is about one period; a lost interrupt costs the periods of
-	 * some 10 ms
+	 * each round takes about one period; after a lost interrupt, samples are
+	 * missing for the periods of about 10 ms
 	 */
 	for (round = 0; round < 40000 && t.samples < 1000; round++) {
 		brs_mix(1250);

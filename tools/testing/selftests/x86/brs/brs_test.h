@@ -11,7 +11,7 @@
 #include "brs.h"
 #include "kselftest_harness.h"
 
-/* A test can take long on an emulated machine, above all on a busy host. */
+/* Timeout of a test in seconds: an emulated machine is slow, above all on a busy host. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 300
 

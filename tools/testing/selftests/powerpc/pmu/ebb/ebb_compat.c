@@ -403,7 +403,7 @@ static void take_an_ebb_inside(int sig)
 
 	(void)sig;
 	signals[1]++;
-	/* EBBRR holds the return address of the EBB handler: restored below */
+	/* Take an inner EBB, which overwrites EBBRR: the end of this function restores EBBRR. */
 	inner = true;
 	ebb_set_period(1, PERIOD / 10);
 	ebb_rearm();

@@ -89,7 +89,7 @@ static void plain_member(struct perf_event_attr *attr)
 	attr->config &= ~EBB_EVENT_EBB;
 }
 
-/* Tested only on a machine whose PMU driver does not support EBB. */
+/* This variant runs only on a machine whose PMU driver does not support EBB. */
 FIXTURE_VARIANT_ADD(rule, driver) {
 	.words = "the PMU driver gives no EBB", .no_driver = true,
 };

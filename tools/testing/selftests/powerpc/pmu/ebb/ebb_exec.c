@@ -49,7 +49,7 @@ static int report_what(int out, enum what what)
 		read_state(&report.state);
 		break;
 	case DELIVERY:
-		/* the same handler at the same address would count EBBs */
+		/* Count the EBBs that the old program's event causes in this program, if any. */
 		tally.pmcs = 1u << 1;
 		tally.period = PERIOD;
 		ebb_handler = tally_handler;
@@ -261,7 +261,7 @@ TEST(e11_armed_event_does_not_hit_a_set_user_id_program)
 	unlink(path);
 	ASSERT_EQ(0, report.euid);
 	EXPECT_EQ(0, report.ebbs);
-	/* check that exec has closed the event of the unprivileged user */
+	/* check that the event of the unprivileged user was closed at the set-user-ID exec */
 	EXPECT_FALSE(report.writable);
 }
 

@@ -11,7 +11,7 @@ struct registers {
 	unsigned long gpr[13];		/* r0 to r12; the field for r1 is not used */
 	unsigned long ctr;
 	unsigned long xer;
-	unsigned long cr;		/* spin() changes the field cr0 */
+	unsigned long cr;		/* spin() changes cr0, a field of CR */
 	unsigned long lr;
 	unsigned long fpscr;
 	unsigned long scratch;
@@ -216,7 +216,7 @@ static void look_around(struct ebb_regs *regs)
 {
 	if (regs->nip - (unsigned long)work >= 64)
 		nip_outside++;
-	/* work() counts in CTR, and uses the stack of the interrupted program. */
+	/* work() counts its loops down in CTR: sum up the values that the handler sees. */
 	sum_seen += regs->ctr;
 	if (regs->gpr[1] - (unsigned long)__builtin_frame_address(0) > 8192)
 		nip_outside++;

@@ -77,7 +77,7 @@
 struct pattern {
 	const char *name;
 	unsigned int pmcs;	/* bit n set: an EBB task has an event on PMCn */
-	unsigned int pmc;	/* the value for PMCn, less n */
+	unsigned int pmc;	/* PMCn gets this value plus n */
 	unsigned long mmcr0;
 	unsigned long address;	/* the value for EBBHR, EBBRR and TAR */
 	unsigned long bescr;
@@ -352,8 +352,8 @@ static int plant_ebb(const struct pattern *pattern, int *fds)
 	if (leader < 0 || ebb_start(leader))
 		return 20;
 	/*
-	 * Values left in the PMCs by an earlier test can cause EBBs, which the
-	 * hook ends.
+	 * Values left in the PMCs by an earlier test can cause endless EBBs: let
+	 * end_the_storm() clear the PMCs.
 	 */
 	arm_with_hook(1u << 1, PERIOD, end_the_storm);
 	planted_code(2 * PERIOD);
@@ -442,8 +442,8 @@ static int plant_plain(const struct scene *scene, bool of_the_cpu)
 	ebb_mtspr(SPR_TAR, pattern->address);
 	/*
 	 * PMC5 and PMC6 run together, so that the PMC without an event counts
-	 * about as much as the event. Run the loop only once for sampling
-	 * events, because the kernel can throttle them.
+	 * about as much as the event. For sampling events, run the nops only
+	 * once, because the kernel can throttle the events.
 	 */
 	do {
 		if (read_count(fd, &count) != sizeof(count) || !count.enabled ||
@@ -574,7 +574,10 @@ static int after_exited(struct scene *scene)
 	return after_another(scene, plant_and_exit);
 }
 
-/* Below, the new owner of the PMU is the previous user's process, child or thread */
+/*
+ * In the next functions, the new owner of the PMU is the previous user's process,
+ * child or thread.
+ */
 static int plant_and_fork(struct parent *parent, void *arg)
 {
 	struct scene *scene = arg;
@@ -797,13 +800,13 @@ FIXTURE(handover)
 FIXTURE_VARIANT(handover)
 {
 	int (*way)(struct scene *scene);
-	/* The new owner of the PMU is the previous user's process, child or thread. */
+	/* true if the new owner is the previous user's process, child or thread */
 	bool same_process;
-	/* The new owner of the PMU has used EBBs before and reads its own EBB registers. */
+	/* true if the new owner has used EBBs before and reads its own EBB registers */
 	bool same_task;
-	/* MMCR0[PMAE] is clear when the new owner gets the PMU. */
+	/* true if MMCR0[PMAE] has to be clear when the new owner gets the PMU */
 	bool disarmed;
-	/* The new owner has had the PMU before and reads its own PMCs. */
+	/* true if the new owner has had the PMU before and reads its own PMCs */
 	bool migrates;
 	bool needs_root;
 };
@@ -1048,8 +1051,8 @@ TEST_F(handover, e27_ebb_registers)
 			ebbhr = pattern->address;
 			ebbrr = pattern->address;
 			/*
-			 * The kernel must clear a pending exception of the
-			 * closed events.
+			 * Check that the kernel has cleared the pending
+			 * exception of the closed events.
 			 */
 			bescr = pattern->bescr & ~EBB_BESCR_PMEO;
 		}

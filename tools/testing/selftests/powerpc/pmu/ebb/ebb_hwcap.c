@@ -69,7 +69,7 @@ TEST(e17_promise_includes_what_v31_adds)
 	log_pmu(_metadata);
 	catch_ill();
 	if (!ebb_available())
-		return;		/* The EBB bit is not set in AT_HWCAP2. */
+		return;		/* no EBB bit in AT_HWCAP2: there is nothing to test */
 	if (!cpu_is_v31())
 		SKIP(return, "needs ISA v3.1");
 	found = shared_memory(sizeof(*found));
@@ -92,8 +92,8 @@ TEST(e17_promise_includes_what_v31_adds)
 }
 
 /*
- * Read from sysfs which bits of the event code are @part; return false without
- * such a file
+ * Read the sysfs file of the event code's field @part, which lists the bits of
+ * the field, into @bits; return false if there is no file
  */
 static bool read_format(const char *part, char *bits, int size)
 {

@@ -129,7 +129,7 @@ static int freeze_by_mmcr0(struct happening *h)
 	(void)h;
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_FC);
 	asm volatile("nop; nop; nop; nop" : : : "memory");
-	/* Clear GE, so that no EBB comes between the check for an alert and raising it. */
+	/* Clear GE, so that no EBB comes between the check of PMAO and setting PMAO. */
 	ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_GE);
 	ebb_mtspr(EBB_SPR_MMCR0, EBB_MMCR0_PMAE);
 	if ((ebb_read_pmc(1) & EBB_NEGATIVE) &&
@@ -286,7 +286,7 @@ FIXTURE_VARIANT(meanwhile)
 	do_fn *fn;
 	bool other_has_event;
 	bool needs_cpus;
-	bool off;	/* @fn disables the event and enables the event again */
+	bool off;	/* true if @fn disables the event and enables it again */
 };
 
 FIXTURE_VARIANT_ADD(meanwhile, yields) { .fn = yield };
@@ -435,7 +435,7 @@ static int new_program(void)
 	tally.period = NEVER;
 	ebb_handler = tally_handler;
 	work(10000);
-	/* Check that enabling EBBs causes no EBB for an old exception either. */
+	/* Check that enabling EBBs causes no EBB for an exception of the old program. */
 	ebb_enable(tally_handler);
 	ebb_mtspr(EBB_SPR_BESCRS, EBB_BESCR_PME);
 	work(10000);
@@ -461,8 +461,8 @@ TEST(e21_executed_with_an_overflow_near)
 #define STOPS	200
 
 struct traced {
-	bool enough;		/* the tracer has stopped the task STOPS times */
-	bool done;		/* the task needs no more signals */
+	bool enough;		/* set when the tracer has stopped the task STOPS times */
+	bool done;		/* set when the child shall stop sending signals */
 };
 
 static int try_while_traced(struct parent *parent, void *arg)
@@ -496,7 +496,7 @@ TEST(e21_stopped_with_an_overflow_near)
 	for (stops = 0; stops < STOPS; stops++) {
 		ASSERT_EQ(0, ptrace(PTRACE_INTERRUPT, child.pid, NULL, NULL));
 		ASSERT_EQ(child.pid, waitpid(child.pid, &status, __WALL));
-		/* the task ends early only if it has lost an exception */
+		/* check that the task has not ended early because it lost an exception */
 		ASSERT_TRUE(WIFSTOPPED(status));
 		ASSERT_EQ(0, ptrace(PTRACE_CONT, child.pid, NULL, NULL));
 	}

@@ -238,7 +238,7 @@ TEST_F(ptrace, e14_write_of_mmcr0_reaches_user_bits_only)
 	ASSERT_EQ(0, GET(self->child, NT_PPC_PMU, set));
 	/* Set all bits except PMAO, which would cause an exception. */
 	set.mmcr0 = ~EBB_MMCR0_PMAO;
-	/* The kernel may also reject such a value. */
+	/* The kernel may reject the whole value instead of ignoring the kernel's bits. */
 	if (SET(self->child, NT_PPC_PMU, set))
 		return;
 	ASSERT_EQ(0, GET(self->child, NT_PPC_PMU, again));
@@ -374,7 +374,7 @@ TEST_F(ptrace, e21_ebbs_flow_on_after_registers_were_written_back)
 	EXPECT_LE(10, self->script->ebbs);
 }
 
-/* Shared by a parent, which stops its child, and the child, which takes EBBs */
+/* Memory shared by a parent, which stops its child, and the child, which takes EBBs */
 struct flow {
 	bool stop;
 	unsigned long turns;

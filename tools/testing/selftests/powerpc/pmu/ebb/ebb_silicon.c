@@ -12,10 +12,10 @@
 #include "ebb_test.h"
 #include "kselftest.h"
 
-/* Instructions in the row, and instructions until the counter becomes negative */
+/* Number of nops in ask_row(), and instructions until the counter becomes negative */
 #define ROW	4000
 #define START	1000
-/* How many times a question is asked whose answer is a number */
+/* Number of times that a question is asked if its answer is a number */
 #define RUNS	32
 
 /*

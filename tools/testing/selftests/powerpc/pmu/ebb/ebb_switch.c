@@ -272,7 +272,7 @@ TEST(e27_counters_of_a_plain_event_before_are_not_seen)
 	EXPECT_EQ(0, child_end(&child));
 }
 
-/* Used by switch_in_handler(), which lets another process run during the EBB handler */
+/* Variables of switch_in_handler(), an EBB handler that lets another process run */
 static struct parent *handler_parent;
 static unsigned long handler_changes;
 
@@ -763,7 +763,7 @@ TEST(e21_signals_of_another_process_lose_none)
 	EXPECT_EQ(0, child_end(&child));
 }
 
-/* Shared by a parent and its children, which take EBBs until @stop is set */
+/* Memory shared by a parent and its children, which take EBBs until @stop is set */
 struct flow {
 	bool stop;
 	unsigned long ebbs;

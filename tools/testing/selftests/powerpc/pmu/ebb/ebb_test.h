@@ -25,7 +25,7 @@
 #define CYCLES		0x1e
 #define INSTRUCTIONS	0x02
 
-/* A test can take long on an emulated machine with a debug kernel. */
+/* Timeout of a test in seconds: an emulated machine with a debug kernel is slow. */
 #ifdef TEST_TIMEOUT_DEFAULT
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	300
