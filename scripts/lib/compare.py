@@ -26,7 +26,7 @@ BOOTS = itertools.count(1)
 
 
 def programs(which):
-    """Return the directory with the programs of scripts/build-programs WHICH."""
+    """Return the directory with the programs that `scripts/build-programs WHICH` makes."""
     return os.path.join(guest.BUILD, "programs", which)
 
 

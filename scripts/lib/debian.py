@@ -20,7 +20,7 @@ from project import BUILD
 
 
 class Debian(typing.NamedTuple):
-    """The differences between the two architectures."""
+    """The differences between the Debian guests of the two architectures."""
 
     name: str       # Debian's name of the architecture
     machine: str    # the name that uname -m prints

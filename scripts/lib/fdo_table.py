@@ -137,7 +137,7 @@ def edges(path):
     with open(path, encoding="utf-8") as f:
         for line in f:
             words = line.split()
-            # a line has the kind, function and offset of both ends of an edge, mispredictions, and the count
+            # a line of BOLT's profile: kind, function and offset of both ends of an edge, mispredictions, count
             if len(words) == 8:
                 edge = (*words[1:3], *words[4:6])
                 found[edge] = found.get(edge, 0) + int(words[7])

@@ -23,7 +23,7 @@ BUILD_KERNEL, BUILD_PERF = (os.path.join(TOP, "scripts", name) for name in ("bui
 
 
 class Fix(typing.NamedTuple):
-    """A fix: a patch, and its commit on the base, without the patches before it if possible."""
+    """A patch for Linux' own code, and its commit on the base, with the patches before it only if it needs them."""
 
     path: str                       # the path of the patch in the project
     name: str                       # TOPIC/NUMBER

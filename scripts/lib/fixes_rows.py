@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the fixes for the base's own code are tried with: machines, selftests and configurations."""
+"""The machines, selftests and configurations with which the fixes for Linux' own code are tested."""
 import typing
 
 
@@ -27,7 +27,7 @@ ROWS = {
     "fixes-amd-no-brs/0001": ("Bulldozer", ["absent.b1_*"], ["brs_absent"]),
     "fixes-ebb/0001": ("POWER9", ["e22_*", "*e4_*", "meanwhile.opens_another_event.*"], ["ebb_excl", "ebb_pending"]),
     "fixes-ebb/0002": ("POWER9", ["e25_*"], ["ebb_excl"]),
-    # a program that keeps its event keeps the counters and the branch history over execve()
+    # a program that keeps its EBB event over execve() also keeps the counters and the branch history
     "fixes-ebb/0003": ("POWER9", ["e21_counter_*", "e13_counter_*", "e27_counters*",
                                   "handover.after_[acm]*.e27_counters", "handover.in_*.e27_counters",
                                   "handover.after_exec_that_closed*.e27_counters",
@@ -49,7 +49,7 @@ ROWS = {
                                            "period.of_100.b9_user_*", "period.of_250.b9_user_*"], ["brs_short"]),
     "fixes-amd-brs-stacks/0002": ("Zen3", ["period.*.b9_stacks_*", "beside.*.b11_kernel_*"], ["brs_short"]),
 }
-# Selftests that pass by chance on the base: a core dump has the registers of the last task switch
+# Selftests that can pass by chance on the base, whose core dumps contain the registers of the last task switch
 CHANCE = ["core.e14_dump_in_the_handler_has_the_ebb_registers"]
 # For each patch that adds programs to the kernel's selftests: the machine, the directory and the programs
 SELFTESTS = {
@@ -59,11 +59,11 @@ SELFTESTS = {
     "fixes-perf-core/0002": ("POWER9", "powerpc/pmu/ebb", ["event_attributes_test"]),
     "fixes-amd-brs/0002": ("Zen3", "perf_events", ["amd_brs_period"]),
 }
-# Fixes that need a suspend in the middle of a recording
+# Fixes whose test needs a suspend to RAM in the middle of a BRS recording
 SLEEPS = ["fixes-amd-sleep/0001"]
-# Fixes that no emulator can show and that are only compiled: the architecture, the configuration, the objects
+# Fixes whose effect no emulator can show, and that are only compiled: the architecture, the configuration, the objects
 COMPILED = {"fixes-kvm/0001": ("powerpc", "kvm", ["arch/powerpc/kvm/book3s_hv.o"])}
-# A directory in sysfs' place with a PMU ibs_op whose events the kernel refuses as it refuses those of IBS
+# Make a copy of /sys with a PMU ibs_op that has the type of the PMU msr, so that the kernel rejects its events
 SYSFS = """
 set -e
 new=/tmp/sys/bus/event_source/devices

@@ -106,7 +106,7 @@ def kernel_version(folder):
 
 
 def title(source, folder):
-    """Return 'Linux 6.12.1' or 'QEMU 10.0.2'; raise Failure if the directory is no such source, or was built in."""
+    """Return 'Linux 6.12.1' or 'QEMU 10.0.2'; raise Failure for another directory or one with a build."""
     if source.name == "linux":
         version = kernel_version(folder)
         if not version:

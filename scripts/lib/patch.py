@@ -147,7 +147,7 @@ def load(source, chosen=None, unfinished=False):
 
 
 def brought_elsewhere(source, topics):
-    """Return the whole files that only topics of other bases bring."""
+    """Return the whole files that only patches of other bases name in Brings: lines."""
     return {path for other in source.other_bases() for topic in other.topics() if topic not in topics
             for name in other.series(topic) for path in read(name).brings}
 

@@ -11,7 +11,7 @@ CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.
 DEFAULT_BASE = "6.12"
 BASE = os.environ.get("BASE") or DEFAULT_BASE
 BUILD = os.path.join(TOP, "build", *([BASE] if BASE != DEFAULT_BASE else []))
-# the same for QEMU, whose version has nothing to do with the kernel's
+# the version of QEMU's source, which is independent of the kernel's, and the directory for its builds
 DEFAULT_QEMU = "10.0"
 QEMU_BASE = os.environ.get("QEMU_BASE") or DEFAULT_QEMU
 QEMU_BUILD = os.path.join(TOP, "build", *([f"qemu-{QEMU_BASE}"] if QEMU_BASE != DEFAULT_QEMU else []))
@@ -71,7 +71,7 @@ class Source:
         return {"linux": "kernel", "qemu": "QEMU"}[self.name]
 
     def whole(self, path):
-        """Return a whole file's path in the project; path is that in the tree."""
+        """Return a whole file's path in the project; path is the file's path in the tree."""
         return os.path.join(self.prefix, path)
 
     def topics(self):

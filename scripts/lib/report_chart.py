@@ -74,7 +74,7 @@ def charts_of(name, found):
     if any(len(row) != len(columns) for row in found["rows"]):
         return
     if name == "brs-cost" and columns[:2] == ["period", "kernel"]:
-        # at short periods, the stock kernel has no clean stack: a text takes the place of its bar
+        # at short periods, the stock kernel records no full stack of a program's branches: a text replaces its bar
         for what in ("kernel instructions", "MSR accesses"):
             yield chart(f"{what} for each full stack of a program's branches", by_kernel(found, "period", what))
     elif name == "ebb-switch-cost" and columns[:2] == ["tasks", "what"]:

@@ -104,7 +104,6 @@ class Runner:
         if found and found.depth:
             return
         if not found:
-            # print comments and tables
             if line.startswith(("# ", "| ")):
                 print("   " + line, flush=True)
             return

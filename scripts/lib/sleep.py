@@ -2,8 +2,8 @@
 """A recording by AMD's Branch Sampling with a suspend to RAM in the middle.
 
 The emulator's monitor reports that the guest is suspended, and wakes it up.  The
-monitor also ends the emulator: a q35 guest that has slept cannot power off.  What
-the program says comes by a serial port: the virtio ports of Linux 7.3 pass on
+monitor also ends the emulator: a q35 guest that has slept cannot power off.  The
+program's output comes by a serial port, as the virtio ports of Linux 7.3 pass on
 nothing after a suspend.
 """
 import os
