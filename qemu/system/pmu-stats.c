@@ -170,7 +170,7 @@ static void pmu_stats_complete(UserCreatable *uc, Error **errp)
         return;
     }
 
-    /* Create the file now: a path that cannot be written is an error now. */
+    /* Create the file now, to reject a path that cannot be written. */
     if (!g_file_set_contents(s->path, "", 0, &err)) {
         error_setg(errp, "%s", err->message);
         return;

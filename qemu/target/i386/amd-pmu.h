@@ -98,7 +98,7 @@ typedef struct AMDPMUTotals {
 
 /* Kinds of taken branches, which CPU properties can exclude from recording */
 typedef enum AMDPMUBranch {
-    AMD_PMU_BRANCH_PLAIN = 1,   /* taken branch of neither kind below */
+    AMD_PMU_BRANCH_PLAIN = 1,   /* taken branch, neither EVENT nor SMM */
     AMD_PMU_BRANCH_EVENT,       /* exception, interrupt, IRET */
     AMD_PMU_BRANCH_SMM,         /* SMI, RSM */
 } AMDPMUBranch;
@@ -109,9 +109,9 @@ enum { AMD_BRS_FULL_DEFAULT, AMD_BRS_FULL_MSROFF_15, AMD_BRS_FULL_BRSMEN_1,
        AMD_BRS_FULL_VB_0 };
 
 /*
- * CPU properties for what the manuals of the hardware leave open.  By default
- * @record_vm is true and all others are zero.  The properties are described
- * in docs/system/i386/amd-pmu.rst.
+ * CPU properties for behaviour that AMD's manuals leave open.  By default,
+ * @record_vm is true and all other properties are zero.  The properties are
+ * described in docs/system/i386/amd-pmu.rst.
  */
 typedef struct AMDPMUOptions {
     uint32_t start_skid;
@@ -143,7 +143,7 @@ typedef struct AMDPMUState {
     uint64_t samp_br_from[AMD_BRS_DEPTH];
     uint64_t samp_br_to[AMD_BRS_DEPTH];
 
-    /* An interrupt is held, since hold_ns, and branches are recorded. */
+    /* Since time hold_ns, an interrupt is held and branches are recorded. */
     bool hold;
     int64_t hold_ns;
     /* Recording waits until NMIs are not blocked (x-brs-start=deliverable). */

@@ -38,7 +38,7 @@ static struct {
     { "fcece-pmae", 0 },
     { "cpi", 1 },
     { "cpi-jitter", 0 },
-    /* no property, but the number of rounds in alerts_last() */
+    /* not a property, but the number of rounds in alerts_last() */
     { "rounds", 0 },
 };
 enum { DELAY, SKID, PMC_EDGE, EBB_EDGE, FCECE_PMAE, CPI, JITTER, ROUNDS };
@@ -348,7 +348,7 @@ static void alerts_last(void)
         uint64_t mmcr0 = round & 1 ? MMCR0_PMAO : MMCR0_PMAE | MMCR0_PMC1CE;
         uint64_t got;
 
-        /* The handler of a decrementer interrupt would execute instructions, too. */
+        /* Prevent decrementer interrupts: the instructions of their handler would count. */
         mtspr(SPR_DEC, 0x7fffffff);
         got = turns_until_interrupt(MMCR0_FC | mmcr0, 0x80000000);
         if (round & 1) {

@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 
     expect_branch();
     mtspr(802, 1ULL << 63);                     /* BESCRR: GE */
-    mtspr(773, 0x80000000);                     /* PMC3 is negative */
+    mtspr(773, 0x80000000);                     /* make PMC3 negative */
     mtspr(779, MMCR0_FC | MMCR0_PMAE);
     ktap_result((mfspr(806) & ((1ULL << 63) + 1)) == 1, "exception_is_pending");
     mtspr(773, 0);

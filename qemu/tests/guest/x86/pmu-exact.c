@@ -320,7 +320,7 @@ static void check(const char *name, body_fn *body, uint64_t insns,
     size_t size = 4 << 20;
     bool ok = true;
 
-    /* Run twice: in the second run, the code is mapped already, and the data is new. */
+    /* In the second run, the code is mapped already; the data is mapped anew for each run. */
     for (int run = 0; run < 2; run++) {
         int fd[NEVENTS];
         void *mem;

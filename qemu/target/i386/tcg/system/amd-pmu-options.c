@@ -22,10 +22,10 @@
 typedef struct Option {
     const char *name;
     size_t offset;
-    uint32_t max;               /* greatest value of a number */
-    uint32_t min;               /* least value of a number except zero */
-    const QEnumLookup *names;   /* the valid names */
-    bool on;                    /* default of a bool */
+    uint32_t max;               /* greatest value of a numeric property */
+    uint32_t min;               /* least nonzero value of a numeric property */
+    const QEnumLookup *names;   /* names that are valid values */
+    bool on;                    /* default value of a bool property */
 } Option;
 
 static const QEnumLookup start_names = {

@@ -538,7 +538,7 @@ static bool is_recorded(CPUX86State *env, AMDPMUBranch branch)
                               !(env->hflags & (HF_SMM_MASK | HF_GUEST_MASK)));
 }
 
-/* The last entry of the branch buffer has been written. */
+/* End a recording after the last entry of the branch buffer was written. */
 static void buffer_full(CPUX86State *env)
 {
     uint64_t *cfg = &env->amd_pmu.dbg_extn_cfg;
@@ -822,7 +822,7 @@ void amd_pmu_halt(CPUX86State *env, bool mwait)
         trace_amd_brs_halted(cpu_number(env), guest_ns(env));
     }
     if (pmu->late || pmu->due) {
-        /* Raise an interrupt that waits for branches or instructions now. */
+        /* Do not let an interrupt wait for more branches or instructions. */
         if (pmu->late) {
             pmu->late = 0;
             raise_pmi(env);
@@ -1026,7 +1026,7 @@ void amd_pmu_reset(CPUX86State *env)
     update_hflags(env);
 }
 
-/* INIT has reset the CPU, but has preserved the PMU's registers. */
+/* Called after INIT has reset the CPU, but not the PMU's registers. */
 void amd_pmu_post_init(CPUX86State *env)
 {
     env->amd_pmu.pmi_vector = -1;
