@@ -335,10 +335,13 @@ unsigned long at_least(unsigned long ebbs)
  */
 bool alerts_wait_for_pme(void)
 {
-	int tries;
+	int tries, waited = 0;
 
-	/* The kernel can clear an alert by chance, but not in each of several tries. */
-	for (tries = 0; tries < 3; tries++) {
+	/*
+	 * A switch between tasks can clear the alert or, where exceptions are late,
+	 * make it come after PME is set: let the majority of the tries decide.
+	 */
+	for (tries = 0; tries < 5; tries++) {
 		ebb_mtspr(EBB_SPR_BESCRR, EBB_BESCR_PME);
 		tally.count = 0;
 		ebb_set_period(1, 10);
@@ -347,10 +350,11 @@ bool alerts_wait_for_pme(void)
 		work(10);
 		asm volatile("" : : : "memory");
 		if (tally.count)
-			return true;
-		set_pme_for_alerts();
+			waited++;
+		else
+			set_pme_for_alerts();
 	}
-	return false;
+	return waited > 2;
 }
 
 /*
