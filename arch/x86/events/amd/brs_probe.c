@@ -24,6 +24,7 @@
 #include <linux/perf_event.h>
 #include <linux/seq_file.h>
 #include <linux/smp.h>
+#include <linux/string_choices.h>
 
 #include <asm/msr.h>
 #include <asm/nmi.h>
@@ -276,7 +277,7 @@ static void probe_writable(struct probe *p)
 
 	seq_printf(p->m, "MSROFF and VB can be written: %s\n",
 		   failed ? "no, the write faults" :
-		   (set & mask) == mask && !(clear & mask) ? "yes" : "no");
+		   str_yes_no((set & mask) == mask && !(clear & mask)));
 }
 
 /* Ask what happens to an interrupt held by BRS when @val is written to @msr */
