@@ -140,27 +140,32 @@ bool is(const char *what, uint64_t got, uint64_t want)
     return got == want;
 }
 
-/* Call a service of the firmware that does not return. */
-static void __attribute__((noreturn)) rtas(uint32_t token, uint32_t arguments)
+/* Call a run-time service of the firmware, with up to five arguments. */
+void rtas(uint32_t token, uint32_t count, const uint32_t *arguments)
 {
-    static volatile uint32_t call[6];
+    static volatile uint32_t call[9];
 
     call[0] = token;
-    call[1] = arguments;
+    call[1] = count;
     call[2] = 1;
-    hcall(0xf000, (uintptr_t)call, 0, 0, 0);
-    for (;;) {
+    for (uint32_t i = 0; i < count; i++) {
+        call[3 + i] = arguments[i];
     }
+    hcall(0xf000, (uintptr_t)call, 0, 0, 0);
 }
 
 void power_off(void)
 {
-    rtas(0x2003, 2);
+    rtas(0x2003, 2, (uint32_t [2]){});
+    for (;;) {
+    }
 }
 
 void reset(void)
 {
-    rtas(0x2004, 0);
+    rtas(0x2004, 0, NULL);
+    for (;;) {
+    }
 }
 
 static void leave(void)

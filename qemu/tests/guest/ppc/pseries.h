@@ -74,6 +74,7 @@ void note(const char *what, uint64_t n);
 void result(bool ok, const char *name);
 bool is(const char *what, uint64_t got, uint64_t want);
 void finish(void) __attribute__((noreturn));
+void rtas(uint32_t token, uint32_t count, const uint32_t *arguments);
 void power_off(void) __attribute__((noreturn));
 void reset(void) __attribute__((noreturn));
 
