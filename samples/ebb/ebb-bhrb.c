@@ -26,7 +26,7 @@
 #define DEPTH		4
 #define MAX_NODES	1000
 #define MAX_SAMPLES	20000
-/* The tree leaves out branches that are in fewer than one of SHOWN samples. */
+/* The tree leaves out branches that are in fewer than 1 in SHOWN samples. */
 #define SHOWN		50
 
 /* An event that counts instructions (0x02) on PMC1, and a prime number as period */
@@ -188,7 +188,7 @@ static int read_branches(const struct sample *sample, struct branch *branches)
 struct node {
 	struct branch branch;
 	unsigned int count;
-	struct node *before;	/* first node of the branches taken before this branch */
+	struct node *before;	/* first child: the branches before this branch */
 	struct node *sibling;
 };
 

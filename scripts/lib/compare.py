@@ -72,8 +72,8 @@ def check_debug_kernel(arch, checkers, report):
 
 
 def boot(arch, *command, stock=False, options=(), emulator="", insns=False):
-    """Run a command in a guest, with options of scripts/boot and arguments of the emulator.  With insns,
-    count instructions, which slows the emulator down.  Keep the N-th guest's files in build/boot/TEST/N."""
+    """Run a command in a guest, with options for scripts/boot and arguments for the emulator.  If insns is set,
+    the emulator counts instructions, which slows it down.  Keep the N-th guest's files in build/boot/TEST/N."""
     kept = os.path.join(guest.BUILD, "boot", os.path.basename(sys.argv[0]), str(next(BOOTS)))
     if insns:
         # all pmu-stats objects count instructions if one of them does

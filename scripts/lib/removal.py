@@ -69,7 +69,7 @@ def after_endif(text, i):
 
 
 def find(operation, argument, text):
-    """Return the (start, end) of each piece of text that an operation matches."""
+    """Return the (start, end) of each piece of text that an operation of a rule is for."""
     code = blank_out(text) if operation in ON_CODE else text
     if operation == "func":
         # the return type can be on the line before the function's name
