@@ -14,11 +14,13 @@ import shutil
 import subprocess
 
 import guest
-from debian import DEBIAN, Kernel, boot, fail, packages, run, take_kernel
+from debian import DEBIAN, Kernel, boot, disk_files, fail, packages, run, take_kernel
 from project import BUILD, CACHE, TOP
 
 RELEASE = "trixie"
 SIZE = "4G"
+# The first process of the Debian guests: its path on the disk, and its source
+INIT, INIT_SOURCE = "/usr/local/sbin/debian-init", os.path.join(TOP, "scripts", "lib", "debian-init")
 # The first process of the initramfs with which Debian's kernel is booted
 FIRST_INIT = """#!/bin/busybox sh
 /bin/busybox mkdir -p /dev /proc /root
@@ -70,6 +72,8 @@ def root(arch):
     kernel = Kernel(os.path.join(folder, "first", "kernel"), os.path.join(folder, "first", "initramfs.cpio"))
     if not os.path.exists(disk):
         make_root(arch, folder, disk, kernel)
+    # an old disk can contain another version of the first process
+    disk_files(disk, f"rm {INIT}", f'write "{INIT_SOURCE}" {INIT}')
     return disk, kernel
 
 
@@ -105,7 +109,7 @@ def make_root(arch, folder, disk, kernel):
     with open(os.path.join(folder, "debootstrap.log"), "wb") as log:
         run(*([] if native else ["fakeroot"]), "sh", "-c", script, "sh", folder, debian.name, downloads, debian.package,
             RELEASE, site[0] if site else "http://deb.debian.org/debian",
-            os.path.join(TOP, "scripts", "lib", "debian-init"), SIZE, "native" if native else "",
+            INIT_SOURCE, SIZE, "native" if native else "",
             stdout=log, stderr=log, env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
     package, = glob.glob(os.path.join(glob.escape(folder), "linux-image-*.deb"))
     unpack_kernel(arch, package, os.path.dirname(kernel.image))
