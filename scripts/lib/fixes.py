@@ -104,7 +104,7 @@ class Lab:
             mail = patch.read(path)
             name = f"{topic}/{file[:4]}"
             if BASE != WRITTEN_FOR and name in NEW_CODE:
-                commit, reason = None, f"{self.title} cannot compile it"
+                commit, reason = None, f"it is for Linux {WRITTEN_FOR} only"
             else:
                 commit, reason = self.apply(mail, series[-1] if series else self.base, index)
             missing = not commit and BASE == WRITTEN_FOR and "already" not in reason
