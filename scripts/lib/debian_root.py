@@ -28,8 +28,7 @@ FIRST_INIT = """#!/bin/busybox sh
 for module in /modules/*; do /bin/busybox insmod $module; done
 until /bin/busybox mount -t ext4 /dev/sda /root; do /bin/busybox usleep 100000; done
 /bin/busybox umount /dev
-exec /bin/busybox switch_root /root /usr/local/sbin/debian-init
-"""
+exec /bin/busybox switch_root /root """ + INIT + "\n"
 
 
 def unpack_kernel(arch, package, folder):
