@@ -47,9 +47,9 @@ fdo:
 report:
 	@$S/report
 
-## reports: a bug report for each mistake of QEMU that we correct, build/reports/
-.PHONY: reports
-reports:
+## qemu-reports: a bug report for each mistake of QEMU that we correct, build/reports/
+.PHONY: qemu-reports
+qemu-reports:
 	@QEMU_BASE=$(or $(QEMU_BASE),11.1) $S/report-qemu
 
 ## kernels: our kernels, build/powerpc/vmlinux and build/x86/bzImage
@@ -123,7 +123,7 @@ clean:
 .PHONY: help
 help:
 	@echo "usage: make [COMMAND]; without one, 'all'"
-	@sed -n 's/^## \([a-z]*\): /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
-		printf '  %-10s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^## \([a-z-]*\): /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
+		printf '  %-13s %s\n' "$$name" "$$text"; done
 	@echo "BASE=7.3 with a command: the same for Linux 7.3, below build/7.3"
 	@echo "QEMU_BASE=11.1 with a command: with emulators of QEMU 11.1, below build/qemu-11.1"
