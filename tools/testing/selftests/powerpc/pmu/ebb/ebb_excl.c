@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Test which event gets the PMU: EBB events beside regular events of all kinds. */
+#include <time.h>
+
 #include "kselftest_harness.h"
 #include "ebb_test.h"
 
-/* Loops of work() during which perf's timer of 4 ms tries to schedule a waiting event */
-#define MANY_TICKS	(400 * PERIOD)
+/* Time in ms between two attempts of perf's timer to schedule a waiting event */
+#define TURN		4
+
+/* Time in ms after which a waiting event has missed its turns, even on a busy machine */
+#define TOO_LONG	5000
 
 struct kind {
 	const char *name;
@@ -69,18 +74,39 @@ FIXTURE_TEARDOWN(regular)
 {
 }
 
+static unsigned long now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Work for a time in ms; return the number of loops of work(). */
+static unsigned long work_for(unsigned long time)
+{
+	unsigned long start = now_ms();
+	unsigned long loops = 0;
+
+	do {
+		work(PERIOD);
+		loops += PERIOD;
+	} while (now_ms() - start < time);
+	return loops;
+}
+
 /* Work until a waiting event is on the PMU; return false if that takes too long. */
 static bool runs_again(int fd, const struct count *before)
 {
+	unsigned long start = now_ms();
 	struct count now;
-	int i;
 
-	for (i = 0; i < 50; i++) {
-		work(MANY_TICKS / 20);
+	do {
+		work(PERIOD);
 		if (read_count(fd, &now) == sizeof(now) &&
 		    now.running > before->running)
 			return true;
-	}
+	} while (now_ms() - start < TOO_LONG);
 	return false;
 }
 
@@ -393,6 +419,7 @@ static int open_waiting(void)
 
 TEST(e22_ebbs_flow_while_an_event_waits)
 {
+	unsigned long loops;
 	int ebb, waiting;
 
 	REQUIRE_EBB();
@@ -402,9 +429,9 @@ TEST(e22_ebbs_flow_while_an_event_waits)
 	ASSERT_GE(waiting, 0);
 	tally.count = 0;
 	ebb_set_period(1, PERIOD);
-	work(MANY_TICKS);
+	loops = work_for(25 * TURN);
 	ebb_disable();
-	EXPECT_TRUE(tally_fits(MANY_TICKS));
+	EXPECT_TRUE(tally_fits(loops));
 	close(waiting);
 	close(ebb);
 }
@@ -425,7 +452,7 @@ TEST(e22_overflown_counter_is_left_alone_while_an_event_waits)
 	pmc = ebb_read_pmc(1);
 	ASSERT_LE(EBB_NEGATIVE, pmc);
 
-	work(MANY_TICKS);
+	work_for(25 * TURN);
 	EXPECT_EQ(pmc, ebb_read_pmc(1));
 	EXPECT_EQ(mmcr0, ebb_mfspr(EBB_SPR_MMCR0));
 	EXPECT_TRUE(pmc_writable());
@@ -485,7 +512,7 @@ static void linger(struct ebb_regs *regs)
 	unsigned long pmc = ebb_read_pmc(1);
 
 	(void)regs;
-	work(MANY_TICKS / 10);
+	work_for(2 * TURN);
 	if (ebb_mfspr(EBB_SPR_MMCR0) != mmcr0 || ebb_read_pmc(1) != pmc)
 		handler_disturbed++;
 }
@@ -573,7 +600,8 @@ TEST(e25_member_without_its_leader_is_in_error_state)
 TEST(e25_no_access_while_a_waiting_event_has_its_turn)
 {
 	struct count plain_before, plain_after, member_before, member_after;
-	unsigned int i, turns = 0;
+	unsigned int turns = 0;
+	unsigned long start;
 	int leader, member, plain;
 	bool writable;
 
@@ -591,8 +619,9 @@ TEST(e25_no_access_while_a_waiting_event_has_its_turn)
 	ASSERT_GE(plain, 0);
 	close(leader);
 
-	for (i = 0; i < 200; i++) {
-		work(MANY_TICKS / 100);
+	start = now_ms();
+	while (turns < 10 && now_ms() - start < TOO_LONG) {
+		work(PERIOD);
 		read_count(plain, &plain_before);
 		read_count(member, &member_before);
 		writable = pmc_writable();
@@ -609,7 +638,7 @@ TEST(e25_no_access_while_a_waiting_event_has_its_turn)
 		if (writable)
 			break;
 	}
-	EXPECT_LT(0, turns);
+	EXPECT_EQ(10, turns);
 	close(plain);
 	close(member);
 	EXPECT_FALSE(pmc_writable());
