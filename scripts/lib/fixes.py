@@ -192,7 +192,10 @@ class Lab:
     def style(self, path):
         """Return checkpatch's messages about a patch file, except those that need the sender or Linux' history."""
         accepted = "MISSING_FIXES_TAG,UNKNOWN_COMMIT_ID,FILE_PATH_CHANGES"
-        said = subprocess.run([os.path.join(self.tree, "scripts", "checkpatch.pl"), "--strict", "--no-signoff",
-                               "--terse", "--show-types", "--no-summary", "--ignore", accepted,
-                               os.path.join(TOP, path)], cwd=self.tree, capture_output=True, text=True, check=False)
+        checkpatch = os.path.join(self.tree, "scripts", "checkpatch.pl")
+        if not os.path.exists(checkpatch):
+            self.checkout(self.base)
+        said = subprocess.run([checkpatch, "--strict", "--no-signoff", "--terse", "--show-types", "--no-summary",
+                               "--ignore", accepted, os.path.join(TOP, path)],
+                              cwd=self.tree, capture_output=True, text=True, check=False)
         return said.stdout.strip()
