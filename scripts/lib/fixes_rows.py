@@ -88,6 +88,12 @@ grep -q "AMD IBS doesn't support privilege filtering" /tmp/said && echo ok ibs_p
 cat /tmp/said
 grep -q "Unknown --sort key: .nosuch" /tmp/said && echo ok an_unknown_key_is_named
 """),
+    "fixes-perf-sort/0002": (["addresses_have_whole_names"], """
+/add/perf record -o /tmp/data -b -e branch-brs:u -c 1009 -- /add/perf test -w brstack
+/add/perf report -i /tmp/data --stdio --sort addr_from,addr_to > /tmp/said 2>&1
+head -n 20 /tmp/said
+grep -q "brstack_foo+0x.* brstack_bar" /tmp/said && echo ok addresses_have_whole_names
+"""),
 }
 # Fixes that are for no other version than Linux 7.3: another version cannot compile them, or lacks a fix that
 # belongs to them
