@@ -46,6 +46,18 @@ class Version:
         self.previous = previous    # the last commit of the version before, on the same base
 
 
+# A paragraph of a patch's notes that is not for the recipients of its mail
+FOR_SENDER = re.compile(r"^For the sender: (.*?)(?:\n\n+|\Z)", re.M | re.S)
+
+
+def notes_for_sender(topic):
+    """Return [(name of a patch, what it has to tell the sender)] for the patches of a topic."""
+    found = []
+    for path in LINUX.series(topic):
+        found += [(os.path.basename(path), text) for text in FOR_SENDER.findall(patches_of.read(path).notes)]
+    return found
+
+
 def write_mails(git_dir, folder, topic, before, steps, commits, version, sender):
     """Write a mail for each commit into an empty directory, and 0000-cover-letter.patch if there are several.
 
@@ -67,8 +79,9 @@ def write_mails(git_dir, folder, topic, before, steps, commits, version, sender)
     for name in names:
         edit(name, unfolded)
     for name, step in zip(names[1:] if cover else names, steps):
-        if step.patch and step.patch.notes:
-            edit(name, lambda text, notes=step.patch.notes: text.replace("\n---\n", f"\n---\n{notes}\n\n", 1))
+        notes = FOR_SENDER.sub("", step.patch.notes).strip("\n") if step.patch else ""
+        if notes:
+            edit(name, lambda text, notes=notes: text.replace("\n---\n", f"\n---\n{notes}\n\n", 1))
     if cover:
         body = f"{cover.body.strip()}\n\nThe series is based on Linux {version.kernel}."
         edit(names[0], lambda text: text.replace("*** SUBJECT HERE ***", cover.subject)
