@@ -34,8 +34,8 @@ noinstr void perf_idle(bool enter)
  * @fn: the function to call
  *
  * There is one function for the whole system: no system has two CPU PMUs that
- * need a function.  @fn is called only between perf_idle_get() and
- * perf_idle_put().
+ * need a function.  @fn is called from perf_idle_get() on, and until up to a
+ * second after the last perf_idle_put().
  *
  * Context: process context, may sleep.
  */

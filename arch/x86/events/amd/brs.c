@@ -418,6 +418,7 @@ static unsigned int brs_read(const struct brs_cpu *brs,
 			     struct perf_branch_entry *br)
 {
 	bool full = brs_rdmsr(BRS_TO(BRS_DEPTH - 1)) != BRS_TO_EMPTY;
+	int sign = boot_cpu_data.x86_virt_bits - 1;
 	unsigned int nr = 0;
 	int i;
 
@@ -435,8 +436,8 @@ static unsigned int brs_read(const struct brs_cpu *brs,
 			continue;
 
 		br[nr] = (struct perf_branch_entry) {
-			.from	= brs_rdmsr(BRS_FROM(i)),
-			.to	= sign_extend64(to, boot_cpu_data.x86_virt_bits - 1),
+			.from	= sign_extend64(brs_rdmsr(BRS_FROM(i)), sign),
+			.to	= sign_extend64(to, sign),
 		};
 		if (!brs_of_nmi(brs, &br[nr])) {
 			nr++;
@@ -741,7 +742,8 @@ static enum hrtimer_restart brs_check(struct hrtimer *timer)
 {
 	struct perf_event *event = brs_event(this_cpu_ptr(&cpu_hw_events));
 
-	if (!event)
+	/* A CPU that goes offline leaves a timer that is running to another CPU */
+	if (!event || timer != this_cpu_ptr(&brs_cpu.timer))
 		return HRTIMER_NORESTART;
 
 	if (brs_overflow_pending(event)) {
@@ -777,17 +779,26 @@ bool __amd_brs_enable(struct perf_event *event)
 {
 	struct cpu_hw_events *cpuc = this_cpu_ptr(&cpu_hw_events);
 	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
+	bool active;
 
 	if (!cpuc->enabled)
 		return true;
 
 	/*
 	 * Check for an overflow whose interrupt has been lost or dropped, is
-	 * late, or was cut off by a suspend of the machine
+	 * late, or was cut off by a suspend of the machine. An NMI that comes
+	 * in the meantime must not set the period as well: NMIs leave an event
+	 * alone that is not marked as active.
 	 */
-	if (brs_overflowed(x86_perf_event_update(event))) {
+	if (brs_overflow_pending(event)) {
 		amd_pmu_expect_nmi();
-		brs_give_up(brs, event);
+		active = __test_and_clear_bit(BRS_PMC, cpuc->active_mask);
+		barrier();
+		if (brs_overflowed(x86_perf_event_update(event)))
+			brs_give_up(brs, event);
+		barrier();
+		if (active)
+			__set_bit(BRS_PMC, cpuc->active_mask);
 	}
 
 	if (is_idle_task(current)) {
