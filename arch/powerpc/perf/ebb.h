@@ -71,7 +71,8 @@ void __ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel);
  */
 static inline void ebb_suspend(unsigned long mmcr0, const struct mmcr_regs *kernel)
 {
-	if (unlikely(mmcr0 & MMCR0_EBE))
+	/* A KVM guest may have left MMCR0[EBE] set: ask the kernel's settings, too */
+	if (unlikely((mmcr0 & MMCR0_EBE) && (kernel->mmcr0 & MMCR0_EBE)))
 		__ebb_suspend(mmcr0, kernel);
 }
 

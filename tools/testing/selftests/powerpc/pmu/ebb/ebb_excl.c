@@ -182,6 +182,53 @@ TEST_F(regular, e4_event_opened_before)
 	}
 }
 
+/*
+ * When an event is enabled, perf takes all pinned events of the task off the PMU,
+ * and puts them back in the order in which they were opened.
+ */
+TEST(e4_pinned_event_that_was_opened_first_wins)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.config = PERF_COUNT_HW_INSTRUCTIONS,
+		.pinned = 1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+			       PERF_FORMAT_TOTAL_TIME_RUNNING,
+	};
+	struct count count;
+	int plain, ebb;
+
+	REQUIRE_EBB();
+	attr.disabled = 1;
+	plain = perf_open(&attr, 0, -1, -1);
+	ASSERT_GE(plain, 0);
+	ebb = begin(1);
+	ASSERT_GE(ebb, 0);
+	EXPECT_TRUE(work_until(5));
+	ebb_disable();
+	ASSERT_EQ(0, ioctl(plain, PERF_EVENT_IOC_ENABLE, 0));
+	EXPECT_EQ(sizeof(count), read_count(plain, &count));
+	EXPECT_EQ(0, read_count(ebb, &count));
+	EXPECT_FALSE(pmc_writable());
+	close(plain);
+	close(ebb);
+
+	ebb = ebb_open(event_on(1), 0, -1);
+	ASSERT_GE(ebb, 0);
+	attr.disabled = 0;
+	plain = perf_open(&attr, 0, -1, -1);
+	ASSERT_GE(plain, 0);
+	work(PERIOD);
+	EXPECT_EQ(sizeof(count), read_count(plain, &count));
+	EXPECT_EQ(0, ebb_start(ebb));
+	EXPECT_EQ(0, read_count(plain, &count));
+	EXPECT_TRUE(pmc_writable());
+	close(plain);
+	close(ebb);
+}
+
 TEST_F(regular, e4_event_opened_meanwhile)
 {
 	struct count count;
