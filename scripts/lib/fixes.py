@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commit the fixes for Linux' own code, patches/linux-7.3/fixes-*, on the unmodified base, and build kernels
-of these commits."""
+"""Commit the fixes for Linux' own code, patches/linux-7.3/fixes-*, on the unmodified base; build their kernels."""
 import glob
 import hashlib
 import os
@@ -191,11 +190,11 @@ class Lab:
 
     def style(self, path):
         """Return checkpatch's messages about a patch file, except those that need the sender or Linux' history."""
-        accepted = "MISSING_FIXES_TAG,UNKNOWN_COMMIT_ID,FILE_PATH_CHANGES"
+        ignored = "--ignore=MISSING_FIXES_TAG,UNKNOWN_COMMIT_ID,FILE_PATH_CHANGES"
         checkpatch = os.path.join(self.tree, "scripts", "checkpatch.pl")
         if not os.path.exists(checkpatch):
             self.checkout(self.base)
-        said = subprocess.run([checkpatch, "--strict", "--no-signoff", "--terse", "--show-types", "--no-summary",
-                               "--ignore", accepted, os.path.join(TOP, path)],
+        options = ["--strict", "--no-signoff", "--terse", "--show-types", "--no-summary", ignored]
+        said = subprocess.run([checkpatch, *options, os.path.join(TOP, path)],
                               cwd=self.tree, capture_output=True, text=True, check=False)
         return said.stdout.strip()
