@@ -188,22 +188,13 @@ TEST_F(regular, e4_event_opened_before)
  */
 TEST(e4_pinned_event_that_was_opened_first_wins)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_HARDWARE,
-		.config = PERF_COUNT_HW_INSTRUCTIONS,
-		.pinned = 1,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
-			       PERF_FORMAT_TOTAL_TIME_RUNNING,
-	};
 	struct count count;
 	int plain, ebb;
 
 	REQUIRE_EBB();
-	attr.disabled = 1;
-	plain = perf_open(&attr, 0, -1, -1);
+	plain = open_plain(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, true);
 	ASSERT_GE(plain, 0);
+	ASSERT_EQ(0, ioctl(plain, PERF_EVENT_IOC_DISABLE, 0));
 	ebb = begin(1);
 	ASSERT_GE(ebb, 0);
 	EXPECT_TRUE(work_until(5));
@@ -217,8 +208,7 @@ TEST(e4_pinned_event_that_was_opened_first_wins)
 
 	ebb = ebb_open(event_on(1), 0, -1);
 	ASSERT_GE(ebb, 0);
-	attr.disabled = 0;
-	plain = perf_open(&attr, 0, -1, -1);
+	plain = open_plain(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, true);
 	ASSERT_GE(plain, 0);
 	work(PERIOD);
 	EXPECT_EQ(sizeof(count), read_count(plain, &count));
