@@ -21,8 +21,8 @@ PATIENCE = 900
 
 def run(folder, options):
     """Run brs_sleep_load in a guest with these options of scripts/boot; return whether recording
-    continued after suspend, and the program's other output."""
-    lines, good = [], False
+    continued after suspend, None if the program did not say so, and the program's other output."""
+    lines, good = [], None
     with tempfile.TemporaryDirectory() as place, socket.socket(socket.AF_UNIX) as port:
         path, port_path = (os.path.join(place, name) for name in ("monitor", "port"))
         port.bind(port_path)
@@ -50,5 +50,5 @@ def run(folder, options):
             words = boot.stderr.read()
     if "the kernel said" in words or not lines:
         print(words)
-        good = False
+        good = None
     return good, lines

@@ -73,9 +73,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: brs_fork_load SECONDS\n");
 		return 2;
 	}
-	end = now() + atol(argv[1]);
-	if (end == now())
+	if (!atol(argv[1]))
 		return 0;	/* a child has executed this program with 0 SECONDS: end */
+	end = now() + atol(argv[1]);
 	if (cpus > MAX_CPUS)
 		cpus = MAX_CPUS;
 

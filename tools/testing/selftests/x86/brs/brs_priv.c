@@ -236,6 +236,20 @@ TEST_F(unprivileged, b8_no_kernel_address_in_call_chain)
 	EXPECT_EQ(0, c.kernel_chain);
 }
 
+/* The kernel's part of a call chain is for root only: an unprivileged user has to exclude that part */
+TEST(b8_no_kernel_address_in_call_chain_of_user_event)
+{
+	struct perf_event_attr attr = everything();
+	struct counts c;
+
+	REQUIRE_BRS();
+	REQUIRE_ROOT();
+	attr.exclude_callchain_kernel = 0;
+	c = record(_metadata, &attr);
+	EXPECT_GT(c.samples, 50);
+	EXPECT_EQ(0, c.kernel_chain);
+}
+
 TEST_F(unprivileged, b8_no_kernel_address_in_stack)
 {
 	struct perf_event_attr attr = everything();

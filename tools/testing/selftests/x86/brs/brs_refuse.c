@@ -276,6 +276,9 @@ static bool fits(const struct combination *c, int type_expected, int err)
 
 	if (!invalid && !unsupported)
 		return !err;
+	/* on a processor with IBS, precise events are for IBS, which does not have this event */
+	if (err == -ENOENT && c->precise && c->precise < 3)
+		return true;
 	return (invalid && err == -EINVAL) || (unsupported && err == -EOPNOTSUPP);
 }
 

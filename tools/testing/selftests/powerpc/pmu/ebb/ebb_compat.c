@@ -597,16 +597,6 @@ static int crash_in_the_handler(struct parent *parent, void *arg)
 	return 3;
 }
 
-static bool write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return done;
-}
-
 /* Read up to @size bytes of a note in the core file. Return the number of bytes, or -1. */
 static int read_note(int fd, unsigned int type, void *data, size_t size)
 {
@@ -647,34 +637,31 @@ static int read_note(int fd, unsigned int type, void *data, size_t size)
 FIXTURE(core)
 {
 	struct seen *seen;
-	char old[256];
 	int fd;
 };
 
 FIXTURE_SETUP(core)
 {
 	struct child child;
-	char path[64];
-	ssize_t n;
-	int fd;
+	char path[64], old[256];
+	int started, end = -1;
 
 	self->fd = -1;
-	self->old[0] = 0;
 	REQUIRE_EBB();
 	if (getuid())
 		SKIP(return, "needs root");
 	self->seen = shared_memory(sizeof(*self->seen));
 	ASSERT_NE(NULL, self->seen);
-	fd = open(CORE_PATTERN, O_RDONLY);
-	ASSERT_GE(fd, 0);
-	n = read(fd, self->old, sizeof(self->old) - 1);
-	close(fd);
-	ASSERT_LT(0, n);
-	self->old[n] = 0;
+	ASSERT_TRUE(read_file(CORE_PATTERN, old, sizeof(old)));
 	ASSERT_TRUE(write_file(CORE_PATTERN, "/tmp/ebb-core-%p"));
-	ASSERT_EQ(0, child_start(&child, crash_in_the_handler, self->seen));
+	started = child_start(&child, crash_in_the_handler, self->seen);
+	if (!started)
+		end = child_end(&child);
+	/* restore the pattern before an assertion can end the test */
+	write_file(CORE_PATTERN, old);
+	ASSERT_EQ(0, started);
 	snprintf(path, sizeof(path), "/tmp/ebb-core-%d", child.pid);
-	ASSERT_EQ(128 + SIGABRT, child_end(&child));
+	ASSERT_EQ(128 + SIGABRT, end);
 	ASSERT_TRUE(self->seen->dumped);
 	self->fd = open(path, O_RDONLY);
 	ASSERT_GE(self->fd, 0);
@@ -683,8 +670,6 @@ FIXTURE_SETUP(core)
 
 FIXTURE_TEARDOWN(core)
 {
-	if (self->old[0])
-		write_file(CORE_PATTERN, self->old);
 	if (self->fd >= 0)
 		close(self->fd);
 }

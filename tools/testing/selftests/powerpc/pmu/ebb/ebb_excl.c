@@ -427,16 +427,24 @@ TEST(e4_event_in_error_state_can_be_enabled_again)
 	close(ebb);
 }
 
-/* Set the timer with which perf tries waiting events to its shortest interval. */
-static void hurry_the_mux_timer(void)
-{
-	FILE *f = fopen("/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms",
-			"w");
+#define MUX_INTERVAL	"/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms"
 
-	if (!f)
-		return;
-	fputs("1\n", f);
-	fclose(f);
+static char mux_interval[16];
+
+/*
+ * While this program runs, as root, set the timer with which perf tries waiting
+ * events to its shortest interval.
+ */
+static void __attribute__((constructor)) hurry_the_mux_timer(void)
+{
+	if (read_file(MUX_INTERVAL, mux_interval, sizeof(mux_interval)))
+		write_file(MUX_INTERVAL, "1");
+}
+
+static void __attribute__((destructor)) restore_the_mux_timer(void)
+{
+	if (mux_interval[0])
+		write_file(MUX_INTERVAL, mux_interval);
 }
 
 static int open_waiting(void)
@@ -444,7 +452,6 @@ static int open_waiting(void)
 	struct count count;
 	int fd;
 
-	hurry_the_mux_timer();
 	fd = open_plain(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false);
 	if (fd >= 0 && (read_count(fd, &count) != sizeof(count) ||
 			count.running)) {

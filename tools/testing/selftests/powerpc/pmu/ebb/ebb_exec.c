@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include "ebb_test.h"
 
@@ -199,6 +200,9 @@ TEST(e11_armed_event_does_not_hit_the_new_program)
 	EXPECT_EQ(0, report.ebbs);
 }
 
+#define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
+#define NOBODY		65534
+
 /* Make a copy of this program in /tmp that is set-user-ID root. */
 static bool make_setuid_copy(char *path, size_t size)
 {
@@ -221,44 +225,66 @@ static bool make_setuid_copy(char *path, size_t size)
 	return !n;
 }
 
-TEST(e11_set_user_id_program_starts_with_zero)
+/* A user without privileges who may open events, and a set-user-ID program */
+FIXTURE(set_user_id)
 {
-	struct user_state fresh = { .mmcr0 = 0 };
-	struct life life = {
-		.fresh = &fresh,
-		.what = REGISTERS,
-		.full = true,
-		.uid = 65534,
-	};
-	struct report report;
+	char paranoid[16];
 	char path[64];
+};
 
+FIXTURE_SETUP(set_user_id)
+{
+	struct statvfs mount;
+
+	memset(self, 0, sizeof(*self));
 	REQUIRE_EBB();
 	if (getuid())
 		SKIP(return, "needs root");
-	ASSERT_TRUE(make_setuid_copy(path, sizeof(path)));
-	life.path = path;
-	EXPECT_TRUE(run_life(&life, &report));
-	unlink(path);
+	ASSERT_EQ(0, statvfs("/tmp", &mount));
+	if (mount.f_flag & ST_NOSUID)
+		SKIP(return, "/tmp ignores the set-user-ID bit");
+	ASSERT_TRUE(make_setuid_copy(self->path, sizeof(self->path)));
+	ASSERT_TRUE(read_file(PARANOID, self->paranoid, sizeof(self->paranoid)));
+	ASSERT_TRUE(write_file(PARANOID, "2"));
+}
+
+FIXTURE_TEARDOWN_PARENT(set_user_id)
+{
+	unlink(self->path);
+	if (self->paranoid[0])
+		write_file(PARANOID, self->paranoid);
+}
+
+TEST_F(set_user_id, e11_set_user_id_program_starts_with_zero)
+{
+	struct user_state fresh = { .mmcr0 = 0 };
+	struct life life = {
+		.path = self->path,
+		.fresh = &fresh,
+		.what = REGISTERS,
+		.full = true,
+		.uid = NOBODY,
+	};
+	struct report report;
+
+	ASSERT_TRUE(run_life(&life, &report));
 	ASSERT_EQ(0, report.euid);
 	EXPECT_EQ(0, report.state.bescr);
 	EXPECT_EQ(0, report.state.ebbhr);
 	EXPECT_EQ(0, report.state.ebbrr);
 }
 
-TEST(e11_armed_event_does_not_hit_a_set_user_id_program)
+TEST_F(set_user_id, e11_armed_event_does_not_hit_a_set_user_id_program)
 {
-	struct life life = { .what = DELIVERY, .full = true, .uid = 65534 };
+	struct life life = {
+		.path = self->path,
+		.what = DELIVERY,
+		.full = true,
+		.uid = NOBODY,
+	};
 	struct report report;
-	char path[64];
 
-	REQUIRE_EBB();
-	if (getuid())
-		SKIP(return, "needs root");
-	ASSERT_TRUE(make_setuid_copy(path, sizeof(path)));
-	life.path = path;
-	EXPECT_TRUE(run_life(&life, &report));
-	unlink(path);
+	ASSERT_TRUE(run_life(&life, &report));
 	ASSERT_EQ(0, report.euid);
 	EXPECT_EQ(0, report.ebbs);
 	/* check that the event of the unprivileged user was closed at the set-user-ID exec */

@@ -214,7 +214,7 @@ static unsigned long nip_outside;
 
 static void look_around(struct ebb_regs *regs)
 {
-	if (regs->nip - (unsigned long)work >= 64)
+	if (regs->nip - code_address(work) >= 64)
 		nip_outside++;
 	/* work() counts its loops down in CTR: sum up the values that the handler sees. */
 	sum_seen += regs->ctr;
@@ -241,7 +241,7 @@ TEST(entry_shows_the_handler_where_it_came_from)
 static void skip_the_loop(struct ebb_regs *regs)
 {
 	/* The program resumes with the CTR that the handler writes here. */
-	if (regs->nip - (unsigned long)work < 64)
+	if (regs->nip - code_address(work) < 64)
 		regs->ctr = 1;
 }
 

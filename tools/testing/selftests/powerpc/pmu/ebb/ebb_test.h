@@ -125,6 +125,10 @@ int open_plain(unsigned int type, unsigned long config, bool pinned);
 int read_count(int fd, struct count *count);
 int sched_switch_id(void);
 
+/* Files of /proc and /sys */
+bool read_file(const char *path, char *text, size_t size);
+bool write_file(const char *path, const char *text);
+
 /* Find CPUs, and bind a task to a CPU */
 int nth_cpu(unsigned int n);
 unsigned int nr_cpus(void);
