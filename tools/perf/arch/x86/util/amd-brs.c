@@ -301,7 +301,7 @@ static int refused_in_group(struct evsel *evsel, char *msg, size_t size)
 
 /**
  * amd_brs__open_strerror - explain why the kernel rejected a branch stack
- * @evsel: the event that the kernel rejected with EINVAL or EOPNOTSUPP
+ * @evsel: the event that the kernel rejected with EINVAL, EOPNOTSUPP or, on a CPU with IBS, ENOENT
  * @msg: buffer for the message
  * @size: size of the buffer in bytes
  *
