@@ -35,6 +35,7 @@ static int can_start(unsigned long code)
 static int try_code(unsigned long code)
 {
 	unsigned int pmc, nr = 0;
+	int error = EINVAL;
 
 	printf("0x%lx:", code);
 	if (pmc_of(code)) {
@@ -48,12 +49,16 @@ static int try_code(unsigned long code)
 	for (pmc = 1; pmc <= 6; pmc++) {
 		unsigned long with_pmc = code | EBB_EVENT_PMC(pmc);
 
-		if (!can_start(with_pmc))
+		if (!can_start(with_pmc)) {
+			/* a code without a PMC is invalid on most of them: keep another error */
+			if (errno != EINVAL)
+				error = errno;
 			continue;
+		}
 		printf("%s 0x%lx", nr++ ? " or" : " any PMC, take", with_pmc);
 	}
 	if (!nr)
-		printf(" refused: %s", strerror(errno));
+		printf(" refused: %s", strerror(error));
 	putchar('\n');
 	return nr;
 }

@@ -30,6 +30,7 @@ static const struct cpu_events cpus[] = {
 	{ "power9",  "POWER9",  0x1e, 0x02 },
 	{ "power10", "POWER10", 0x1e, 0x02 },
 	{ "power11", "POWER11", 0x1e, 0x02 },
+	{ "power12", "Power12", 0x1e, 0x02 },
 };
 
 /*

@@ -78,7 +78,7 @@ extern "C" {
  * @xer: fixed-point exception register
  * @cr: condition register
  * @fpscr: floating-point status and control register
- * @pad: keeps the next fields on 16-byte boundaries
+ * @pad: keeps the next fields on 16-byte boundaries; ebb_entry writes to it
  * @vscr: vector status and control register
  * @vsr: vs0 to vs31, of which f0 to f31 are the first halves, and vs32 to
  *	vs51, which are v0 to v19; doublewords as stxvd2x stores them

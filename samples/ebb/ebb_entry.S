@@ -100,6 +100,13 @@ ebb_entry:
 	addi	%r3, %r1, REGS
 	bctrl
 
+	/*
+	 * Clear the reservation, as the kernel does after a signal: one that the
+	 * handler has left must not let a stwcx. of the program succeed.
+	 */
+	addi	%r3, %r1, REGS + EBB_REG_FPSCR + 8
+	stdcx.	%r3, 0, %r3
+
 	addi	%r3, %r1, REGS + EBB_REG_VSCR
 	lxvd2x	32, 0, %r3
 	mtvscr	%v0
