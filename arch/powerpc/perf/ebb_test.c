@@ -499,27 +499,6 @@ static void e11_counter_of_the_old_program_is_not_kept(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, after, 0);
 }
 
-/*
- * execve() continues for a while after flush_thread(), and another process can
- * disable and enable the event in that time.  Check that the counter value saved
- * then belongs to the new program.
- */
-static void e11_counter_used_late_in_exec_is_kept(struct kunit *test)
-{
-	struct perf_event *event = opened(test, new_leader(test));
-	unsigned long after;
-
-	skip_before_isa207(test);
-
-	ebb_flush_thread();
-	ebb_save_count(event, 0x80000001);
-	current->self_exec_id++;
-	after = ebb_saved_count(event);
-	current->self_exec_id--;
-
-	KUNIT_EXPECT_EQ(test, after, 0x80000001);
-}
-
 static void e13_new_group_starts_armed_once(struct kunit *test)
 {
 	struct thread_struct *t = &current->thread;
@@ -796,7 +775,6 @@ static struct kunit_case ebb_cases[] = {
 	KUNIT_CASE(e9_switch_saves_one_thread_and_loads_the_other),
 	KUNIT_CASE(e10_new_thread_starts_with_zero),
 	KUNIT_CASE(e11_counter_of_the_old_program_is_not_kept),
-	KUNIT_CASE(e11_counter_used_late_in_exec_is_kept),
 	KUNIT_CASE(e12_first_use_keeps_no_cause),
 	KUNIT_CASE(e13_new_group_starts_armed_once),
 	KUNIT_CASE(e13_new_group_has_no_exception),
