@@ -38,6 +38,7 @@ ROWS = {
     "fixes-ebb/0005": ("POWER9", ["e13_reopened_*"], ["ebb_life"]),
     "fixes-ebb-fork/0001": ("POWER10", ["e10_*"], ["ebb_fork"]),
     "fixes-ebb-exec/0001": ("POWER9", ["e11_armed_*", "e11_*zero", "e11_facility_*"], ["ebb_exec"]),
+    "fixes-ebb-exclude/0001": ("POWER9", ["e32_*"], ["ebb_compat"]),
     "fixes-ebb-ptrace/0001": ("POWER9", ["ptrace.e14_writing_*", "ptrace.e14_get_and_set_*", "ptrace.e21_*"],
                               ["ebb_ptrace"]),
     "fixes-ebb-ptrace/0002": ("POWER9", ["ptrace.e23_*"], ["ebb_ptrace"]),

@@ -236,7 +236,7 @@ TEST_F(unprivileged, b8_no_kernel_address_in_call_chain)
 	EXPECT_EQ(0, c.kernel_chain);
 }
 
-/* The kernel's part of a call chain is for root only: an unprivileged user has to exclude that part */
+/* A user without privileges has to exclude the kernel from call chains: run this test as root */
 TEST(b8_no_kernel_address_in_call_chain_of_user_event)
 {
 	struct perf_event_attr attr = everything();

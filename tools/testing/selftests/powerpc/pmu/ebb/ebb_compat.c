@@ -276,6 +276,58 @@ TEST_F(exclude, e28_counts_what_is_not_excluded)
 	}
 }
 
+/*
+ * Return the greatest of some counts of @pmc while the task calls the kernel and its
+ * event on the PMC @event_pmc excludes the kernel. A task switch clears a counter
+ * that has no event. Return -1 if there is no such event.
+ */
+static long count_in_calls(int event_pmc, int pmc)
+{
+	struct perf_event_attr attr;
+	long count, most = -1;
+	int i, fd;
+
+	ebb_attr(&attr, event_on(event_pmc));
+	attr.exclude_kernel = 1;
+	attr.exclude_hv = 1;
+	fd = perf_open(&attr, 0, -1, -1);
+	if (fd < 0)
+		return -1;
+	for (i = 0; i < 5 && !ebb_start(fd); i++) {
+		ebb_write_pmc(pmc, 0);
+		call_the_kernel(1000);
+		count = ebb_read_pmc(pmc);
+		if (count > most)
+			most = count;
+	}
+	close(fd);
+	return most;
+}
+
+static void count_beside(struct __test_metadata *_metadata, int event_pmc, int pmc)
+{
+	long own, beside;
+
+	REQUIRE_EBB();
+	own = count_in_calls(pmc, pmc);
+	ASSERT_LE(0, own);
+	beside = count_in_calls(event_pmc, pmc);
+	ASSERT_LE(0, beside);
+	TH_LOG("PMC%d: %ld with an event of its own, %ld beside PMC%d", pmc, own, beside,
+	       event_pmc);
+	EXPECT_LE(beside, 2 * own + 1000);
+}
+
+TEST(e32_pmc5_excludes_what_the_event_of_pmc6_excludes)
+{
+	count_beside(_metadata, 6, 5);
+}
+
+TEST(e32_pmc6_excludes_what_the_event_of_pmc5_excludes)
+{
+	count_beside(_metadata, 5, 6);
+}
+
 TEST_F(exclude, e28_ebbs_come_from_what_is_not_excluded)
 {
 	int i;
