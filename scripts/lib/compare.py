@@ -99,8 +99,7 @@ def in_guest(arch, folder, names, options=(), limit=300, timeout=1800, **more):
     for line in done.output.splitlines():
         words = line.split()
         if words[:1] == ["@"]:
-            if len(words) == 2:
-                lines = []
+            lines = [] if len(words) == 2 else lines
             ran[words[1]] = (lines, int(words[2]) if len(words) == 3 else None)
             continue
         lines.append(line)
@@ -110,7 +109,6 @@ def in_guest(arch, folder, names, options=(), limit=300, timeout=1800, **more):
             print(f"  {name} did not end within {limit} s")
         elif status is None:
             print(f"  {name} did not end: the guest's status was {done.status}")
-    sys.stdout.flush()
     return done, ran
 
 
@@ -142,11 +140,10 @@ def run_and_count(arch, folder, names, figures=None, unmet=None, where=None, **o
             if expected and unmet is not None:
                 unmet[name] = expected
             logged, expected = [], []
-        # kselftest's exit statuses are 0, 1, and 4 for a program that has skipped everything
-        if ended not in (0, 1, 4) or (ended != 4 and not any(map(ktap.parse, lines))):
-            results[program] = "FAIL"
-        elif ended == 4:
+        if ended == ktap.SKIPPED:
             results[program] = "skip"
+        elif ended not in (0, 1) or not any(map(ktap.parse, lines)):
+            results[program] = "FAIL"
     if done.status == 125:
         results["kernel_log_is_clean"] = "FAIL"
     return results, done.sums

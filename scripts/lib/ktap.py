@@ -3,6 +3,8 @@
 import re
 import typing
 
+# The exit status of a program that has skipped all its tests
+SKIPPED = 4
 LINE = re.compile(r"^( *)(not )?ok \d+(?: -)?\s*(.*?)(?:\s*# SKIP\s*(.*))?\s*$")
 
 
