@@ -272,11 +272,15 @@ static void check_msroff_ro(void)
     wrmsr(DBG_EXTN_CFG, CFG_ONES);
     expect("config", config(), CFG_FULL);
 
-    /* VB and MSROFF keep their values until the next capture begins, and are 0 then. */
+    /* VB and MSROFF keep their values, and the next capture begins at MSROFF. */
     sample(TAKEN_EVENT, 1000, CFG_EN, run_jumps);
     expect("config", config(), CFG_FULL | CFG_EN);
     sample(TAKEN_EVENT, 3, CFG_EN, run_release);
     expect("config", config(), CFG_FULL | CFG_OFF(1));
+    sample_chain(CFG_EN);
+    expect("entry 0", rdmsr(BR_FROM(0)), 0);
+    expect_jumps(1, 16, 3);
+    expect("config", config(), CFG_FULL);
 }
 
 static void check_fused_from(void)

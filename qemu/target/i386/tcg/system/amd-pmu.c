@@ -468,9 +468,6 @@ static void hold_begin(CPUX86State *env, int counter)
         return;
     }
     pmu->hold = true;
-    if (opt->msroff_ro) {
-        pmu->dbg_extn_cfg &= ~(CFG_MSROFF_MASK | CFG_VB);
-    }
     pmu->blocked = opt->start == AMD_BRS_START_DELIVERABLE &&
                    nmis_blocked(env);
     pmu->skid = opt->start_skid;
