@@ -34,8 +34,9 @@
  *
  * How the driver works:
  *
- * - Arming clears the target of the last entry. The buffer is full if hardware
- *   has written that entry since. No other bit of hardware state is consulted.
+ * - Arming clears the targets of the first and the last entry. The buffer is full
+ *   if hardware has written both since. No other bit of hardware state is
+ *   consulted.
  *
  * - The counter is started after BRS and stopped before BRS, so that the counter
  *   does not overflow while BRS is off. Both are off during every NMI, and while
@@ -218,13 +219,16 @@ static __always_inline void brs_stop(struct brs_cpu *brs)
 }
 
 /*
- * Arm BRS. Clear the last buffer entry first, so that the buffer is not full. To
- * deliver partial stacks, after BRS_FALLBACK failures, clear all entries.
+ * Arm BRS. Clear the last buffer entry first, so that the buffer is not full, and
+ * the first entry, which stays empty if hardware goes on where an earlier capture
+ * was ended, although MSROFF is written as 0. To deliver partial stacks, after
+ * BRS_FALLBACK failures, clear all entries.
  */
 static __always_inline void brs_arm(struct brs_cpu *brs)
 {
-	int i = brs->failed < BRS_FALLBACK ? BRS_DEPTH - 1 : 0;
+	int i = brs->failed < BRS_FALLBACK ? BRS_DEPTH - 1 : 1;
 
+	brs_wrmsr_noinstr(BRS_TO(0), BRS_TO_EMPTY);
 	for (; i < BRS_DEPTH; i++)
 		brs_wrmsr_noinstr(BRS_TO(i), BRS_TO_EMPTY);
 	brs->task = current;
@@ -417,21 +421,22 @@ static bool brs_of_nmi(const struct brs_cpu *brs,
 static unsigned int brs_read(const struct brs_cpu *brs,
 			     struct perf_branch_entry *br)
 {
-	bool full = brs_rdmsr(BRS_TO(BRS_DEPTH - 1)) != BRS_TO_EMPTY;
+	u64 to = brs_rdmsr(BRS_TO(BRS_DEPTH - 1));
+	bool full = to != BRS_TO_EMPTY;
 	int sign = boot_cpu_data.x86_virt_bits - 1;
 	unsigned int nr = 0;
 	int i;
 
 	/*
-	 * brs_arm() has cleared only the last entry: other entries can be from
-	 * earlier captures
+	 * brs_arm() has cleared only the first and the last entry: other entries
+	 * can be from earlier captures
 	 */
 	if (!full && brs->failed < BRS_FALLBACK)
 		return 0;
 
 	for (i = BRS_DEPTH - 1; i >= 0; i--) {
-		u64 to = brs_rdmsr(BRS_TO(i));
-
+		if (i < BRS_DEPTH - 1)
+			to = brs_rdmsr(BRS_TO(i));
 		if (to == BRS_TO_EMPTY)
 			continue;
 

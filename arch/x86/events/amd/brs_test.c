@@ -6,6 +6,7 @@
  * they run on any processor.
  */
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
@@ -101,8 +102,9 @@ static void model_chain(struct brs_model *m, u64 base, int n)
 /* Arm the modelled BRS as brs_arm() does: the buffer keeps entries of earlier captures */
 static void model_arm(struct brs_model *m)
 {
-	int i = m->brs.failed < BRS_FALLBACK ? BRS_DEPTH - 1 : 0;
+	int i = m->brs.failed < BRS_FALLBACK ? BRS_DEPTH - 1 : 1;
 
+	m->to[0] = BRS_TO_EMPTY;
 	for (; i < BRS_DEPTH; i++)
 		m->to[i] = BRS_TO_EMPTY;
 	m->next = 0;
@@ -208,6 +210,23 @@ static void b5_nothing_is_told_of_a_buffer_that_is_not_full(struct kunit *test)
 		model_chain(m, USER_IP, n);
 		KUNIT_EXPECT_EQ_MSG(test, brs_read(&m->brs, m->br),
 				    n == BRS_DEPTH ? BRS_DEPTH : 0, "%d branches", n);
+	}
+}
+
+/* Check that nothing is told of entries from before the switch to another task */
+static void b14_capture_that_goes_on_is_not_full(struct kunit *test)
+{
+	struct brs_model *m = test->priv;
+	int n;
+
+	for (n = 1; n < BRS_DEPTH; n++) {
+		model_arm(m);
+		model_chain(m, USER_IP, n);
+		model_arm(m);
+		/* The hardware ignores that MSROFF is written as 0 */
+		m->next = n;
+		model_chain(m, USER_IP, BRS_DEPTH);
+		KUNIT_EXPECT_LT_MSG(test, brs_read(&m->brs, m->br), BRS_DEPTH, "%d branches", n);
 	}
 }
 
@@ -646,6 +665,8 @@ static void b13_last_close_leaves_the_hooks_for_a_while(struct kunit *test)
 	perf_idle_get();
 	KUNIT_EXPECT_TRUE(test, static_key_enabled(&perf_idle_key));
 	perf_idle_put();
+	/* A worker that has nothing to wait for runs within this time */
+	msleep(100);
 	KUNIT_EXPECT_TRUE(test, static_key_enabled(&perf_idle_key));
 }
 
@@ -764,6 +785,7 @@ static struct kunit_case brs_test_cases[] = {
 	KUNIT_CASE(b12_some_privilege_level_has_to_be_asked_for),
 	KUNIT_CASE(b13_last_close_leaves_the_hooks_for_a_while),
 	KUNIT_CASE(b15_cpu_starts_with_brs_off),
+	KUNIT_CASE(b14_capture_that_goes_on_is_not_full),
 	KUNIT_CASE(b19_fallback_tells_what_was_recorded),
 	KUNIT_CASE(b19_lost_interrupt_is_found),
 	{}
