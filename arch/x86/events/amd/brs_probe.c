@@ -78,6 +78,7 @@
  * @distance:	branches from the call of @then to the overflow
  * @ip:		instruction that the last NMI has interrupted
  * @resumed:	instruction that the NMI which called @then has interrupted
+ * @recorded:	@then has filled an entry of the buffer in the NMI
  * @cfg:	DBG_EXTN_CFG at the last NMI
  * @from:	sources of the branches at the last NMI, 0 for an empty entry
  * @to:		targets of the branches at the last NMI
@@ -96,6 +97,7 @@ struct probe {
 	unsigned int		distance;
 	unsigned long		ip;
 	unsigned long		resumed;
+	bool			recorded;
 	u64			cfg;
 	u64			from[PROBE_DEPTH];
 	u64			to[PROBE_DEPTH];
@@ -284,6 +286,7 @@ static void probe_writable(struct probe *p)
 static void probe_held(struct probe *p, const char *question, u32 msr, u32 val)
 {
 	int try, i, later = -1, entries = 0;
+	bool came = false;
 
 	for (try = 0; try < PROBE_TRIES && later < 0; try++) {
 		probe_record(p, PROBE_EARLY, msr, val);
@@ -293,11 +296,14 @@ static void probe_held(struct probe *p, const char *question, u32 msr, u32 val)
 				entries += !!p->from[i];
 		}
 		probe_settle(p);
+		came |= p->nmis;
 	}
 
 	seq_printf(p->m, "%s while it holds an interrupt: ", question);
-	if (later < 0)
+	if (!came)
 		seq_puts(p->m, "the interrupt never comes\n");
+	else if (later < 0)
+		seq_puts(p->m, "the interrupt comes after the row\n");
 	else
 		seq_printf(p->m, "the interrupt comes %d branches later, with %d entries\n",
 			   later, entries);
@@ -345,9 +351,9 @@ static void probe_say_crossing(struct probe *p, bool seen, int at, u64 found, u6
 /* Let @p->other overflow while BRS holds the interrupt of counter 0 */
 static void probe_nmi_entry(struct probe *p)
 {
-	bool came = false, seen = false;
+	int try, at, came = -1;
 	u64 found = 0, exact = 0;
-	int try, at;
+	bool seen = false;
 
 	for (try = 0; try < PROBE_TRIES && !seen; try++) {
 		probe_begin(p, PROBE_LATE);
@@ -357,7 +363,7 @@ static void probe_nmi_entry(struct probe *p)
 		probe_jumps(p);
 		probe_wait(p, 1);
 		if (p->nmis) {
-			came = probe_jump(p, p->ip) < PROBE_LATE + PROBE_DEPTH;
+			came = probe_jump(p, p->ip);
 			seen = probe_crosses(p, false, &at);
 			found = seen && at >= 0 ? p->from[at] : 0;
 			exact = p->ip;
@@ -366,7 +372,8 @@ static void probe_nmi_entry(struct probe *p)
 	}
 
 	seq_printf(p->m, "the interrupt of another counter while one is held: %s\n",
-		   came ? "comes at once" : "is held, too");
+		   came < 0 ? "not seen" :
+		   came < PROBE_LATE + PROBE_DEPTH ? "comes at once" : "is held, too");
 	seq_puts(p->m, "the entry of an NMI is recorded: ");
 	probe_say_crossing(p, seen, at, found, exact);
 }
@@ -386,6 +393,7 @@ static void probe_overflow_in_nmi(struct probe *p)
 	probe_set_counter(p->event, PROBE_EARLY);
 	probe_wrmsr(MSR_AMD_DBG_EXTN_CFG, PROBE_CFG_ARMED);
 	probe_jumps(p);
+	p->recorded = __rdmsr(PROBE_TO(0));
 }
 
 /*
@@ -434,7 +442,7 @@ static void probe_blocked(struct probe *p)
 	}
 
 	seq_printf(p->m, "an overflow in an NMI starts the recording: %s\n",
-		   at < 0 ? "not seen" : at < PROBE_LATE ? "in the NMI" : "after the NMI");
+		   at < 0 ? "not seen" : p->recorded ? "in the NMI" : "after the NMI");
 }
 
 /* Ask all questions, on the CPU of the two events, with interrupts disabled */
