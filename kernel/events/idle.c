@@ -21,8 +21,8 @@ static atomic_t perf_idle_users;
 static DEFINE_MUTEX(perf_idle_mutex);
 
 /*
- * Called by arch_perf_idle(). Not inline, so that modules which put a CPU to
- * sleep need no other symbol than perf_idle().
+ * Called by arch_perf_idle(), on x86 through perf_idle_thunk(). Not inline, so that
+ * modules which put a CPU to sleep need no symbol of the static call.
  */
 noinstr void perf_idle(bool enter)
 {
