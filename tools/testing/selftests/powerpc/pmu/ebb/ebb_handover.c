@@ -22,7 +22,8 @@
  *     zero
  *   MMCR3 (v3.1)        mtspr                   -
  *     zero, as the event codes of this test ask for zero
- *   MMCR1, MMCRA        event codes, BHRB mode  event codes, branch stacks
+ *   MMCR1, MMCRA        event codes, BHRB mode, event codes, branch stacks
+ *                       MMCRA by mtspr, too
  *     the same value that the first EBB event after boot would read
  *   SIAR, SDAR, SIER,   overflows in            samples of the kernel
  *   SIER2, SIER3        planted_code()
@@ -54,6 +55,9 @@
 
 #define SPR_MMCR1	782
 #define SPR_TAR		815
+
+/* MMCRA with another filter of the BHRB, and with random sampling */
+#define MMCRA_PATTERN	0x80000001ul
 
 #define ADDRESS		(~3ul)	/* mask for the address in a BHRB entry */
 
@@ -379,6 +383,8 @@ static int plant_ebb(const struct pattern *pattern, int *fds)
 	ebb_mtspr(EBB_SPR_MMCR2, MMCR2_USER);
 	if (cpu_is_v31())
 		ebb_mtspr(EBB_SPR_MMCR3, ~0ul);
+	/* catch_ill() skips this where user mode cannot write MMCRA */
+	ebb_mtspr(EBB_SPR_MMCRA, MMCRA_PATTERN);
 	ebb_mtspr(EBB_SPR_MMCR0, pattern->mmcr0);
 	ebb_mtspr(EBB_SPR_EBBHR, pattern->address);
 	ebb_mtspr(EBB_SPR_EBBRR, pattern->address);
