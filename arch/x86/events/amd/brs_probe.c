@@ -244,13 +244,23 @@ static void probe_record(struct probe *p, unsigned int distance, u32 msr, u32 va
 	probe_wait(p, 1);
 }
 
+/*
+ * Fill the buffer. A capture that was ended before the buffer was full leaves MSROFF
+ * at an entry in the middle, and if MSROFF cannot be written, the next capture begins
+ * there. After a full buffer it begins at the first entry.
+ */
+static void probe_fill(struct probe *p)
+{
+	probe_record(p, PROBE_LATE, p->event->hw.config_base, PROBE_CTL_ON);
+	probe_settle(p);
+}
+
 static void probe_full_buffer(struct probe *p)
 {
 	int try;
 
 	for (try = 0; try < PROBE_TRIES; try++) {
-		probe_record(p, PROBE_LATE, p->event->hw.config_base, PROBE_CTL_ON);
-		probe_settle(p);
+		probe_fill(p);
 		if (p->nmis == 1 && probe_jump(p, p->from[0]) >= 0 &&
 		    probe_jump(p, p->from[PROBE_DEPTH - 1]) >= 0)
 			break;
@@ -289,6 +299,7 @@ static void probe_held(struct probe *p, const char *question, u32 msr, u32 val)
 	bool came = false;
 
 	for (try = 0; try < PROBE_TRIES && later < 0; try++) {
+		probe_fill(p);
 		probe_record(p, PROBE_EARLY, msr, val);
 		if (p->nmis) {
 			later = probe_jump(p, p->ip) - PROBE_BEFORE;
@@ -356,6 +367,7 @@ static void probe_nmi_entry(struct probe *p)
 	bool seen = false;
 
 	for (try = 0; try < PROBE_TRIES && !seen; try++) {
+		probe_fill(p);
 		probe_begin(p, PROBE_LATE);
 		probe_wrmsr(MSR_AMD_DBG_EXTN_CFG, PROBE_CFG_ARMED);
 		probe_set_counter(p->other, PROBE_LATE + PROBE_DEPTH / 2);
@@ -419,6 +431,7 @@ static void probe_nmi_return(struct probe *p)
 	/* The number of branches to the end of an NMI varies: try each distance */
 	for (p->distance = 1; p->distance < PROBE_EXIT && !seen;
 	     p->distance += PROBE_DEPTH / 2) {
+		probe_fill(p);
 		if (probe_in_nmi(p, probe_arm_in_nmi) == 2) {
 			seen = probe_crosses(p, true, &at);
 			found = seen && at >= 0 ? probe_target(p->to[at]) : 0;
@@ -436,6 +449,7 @@ static void probe_blocked(struct probe *p)
 	int try, at = -1;
 
 	for (try = 0; try < PROBE_TRIES && at < 0; try++) {
+		probe_fill(p);
 		if (probe_in_nmi(p, probe_overflow_in_nmi) == 2)
 			at = probe_jump(p, p->from[0]);
 		probe_settle(p);
