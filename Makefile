@@ -16,6 +16,12 @@ ARCH ?=
 # CONFIG: a kernel configuration, or small, for deb and kit
 CONFIG ?=
 
+# Install Python, in which these commands are written, if it is missing
+.PHONY: python
+python:
+	@command -v python3 > /dev/null || $S/install-packages fetch
+test check bench fdo report tree refresh series apply send: python
+
 ## all: fetch, build, boot both guests and show both features
 .PHONY: all demo
 all: demo

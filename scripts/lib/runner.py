@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import gitrepo
 import ktap
 import prepare
 from project import BASE, BUILD, LINUX, TOP
@@ -32,12 +33,12 @@ class Runner:
         names = sorted(n for n in os.listdir(self.folder)
                        if os.access(self.path(n), os.X_OK) and os.path.isfile(self.path(n)))
         if patterns:
-            names = [n for n in names if any(fnmatch.fnmatch(n, p) for p in patterns)]
-            if not names:
+            wrong = [p for p in patterns if not fnmatch.filter(names, p)]
+            if wrong:
                 print(f"{self.name}: no program in {os.path.relpath(self.folder, TOP)}/ is called "
-                      f"{' or '.join(patterns)}; see scripts/{self.name} --help", file=sys.stderr)
+                      f"{' or '.join(wrong)}; see scripts/{self.name} --help", file=sys.stderr)
                 sys.exit(2)
-            return names
+            return [n for n in names if any(fnmatch.fnmatch(n, p) for p in patterns)]
         names = [n for n in names if not fnmatch.fnmatch(n, left_out)]
         if not os.environ.get("LONG"):
             for name in filter(self.is_long, names):
@@ -57,8 +58,9 @@ class Runner:
             print(f"0 passed, 0 failed, {len(absent)} skipped")
             return 1
         try:
-            prepare.prepare(need for name in names for need in prepare.needs_of(self.path(name)))
-            counts = [self.run(name) for name in names]
+            with gitrepo.lock(self.logs + ".lock", os.path.relpath(self.logs, TOP)):
+                prepare.prepare(need for name in names for need in prepare.needs_of(self.path(name)))
+                counts = [self.run(name) for name in names]
         except subprocess.CalledProcessError as error:
             sys.exit(f"{self.name}: nothing was run: {os.path.basename(error.cmd[0])} failed")
         except KeyboardInterrupt:
