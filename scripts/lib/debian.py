@@ -4,6 +4,7 @@
 A job is an archive on the disk; the guest writes an archive with the results there.
 """
 import argparse
+import contextlib
 import glob
 import io
 import os
@@ -97,9 +98,12 @@ def boot(arch, disk, kernel, script, files=None, cpu=None, keep=False, smp=1, ti
         found = TROUBLE.search(f.read())
     trouble = found[0].decode(errors="replace").strip() if found else ""
     disk_files(disk, f'dump /answer.tar "{answer}"')
-    if os.path.getsize(answer):
-        run("tar", "-xf", answer, "-C", out)
-    if not os.path.exists(os.path.join(out, "status")):
+    # a guest that died or was ended in time has left no archive, or not a whole one
+    whole = os.path.exists(answer) and subprocess.run(["tar", "-xf", answer, "-C", out], check=False).returncode == 0
+    for path in (job, answer, *([] if keep else [copy])):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+    if not whole or not os.path.exists(os.path.join(out, "status")):
         return Done(None, "", trouble, out)
     with open(os.path.join(out, "output"), encoding="utf-8", errors="replace") as f:
         output = f.read()
@@ -132,7 +136,7 @@ def check_each(check):
     for arch in DEBIAN:
         try:
             check(report, arch)
-        except guest.GuestError as error:
+        except (guest.GuestError, subprocess.CalledProcessError) as error:
             print(f"# {error}")
             report.check(f"guest ({arch})", False)
     return report.end()

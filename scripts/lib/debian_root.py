@@ -111,7 +111,13 @@ def make_root(arch, folder, disk, kernel):
             INIT_SOURCE, SIZE, "native" if native else "",
             stdout=log, stderr=log, env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
     package, = glob.glob(os.path.join(glob.escape(folder), "linux-image-*.deb"))
-    unpack_kernel(arch, package, os.path.dirname(kernel.image))
+    unpacked = os.path.join(folder, "unpacked")
+    unpack_kernel(arch, package, unpacked)
+    os.makedirs(os.path.dirname(kernel.image))
+    for path in kernel:
+        os.rename(os.path.join(unpacked, os.path.basename(path)), path)
+    shutil.rmtree(unpacked)
+    os.unlink(package)
     part = os.path.join(folder, "part.img")
     second = "" if native else "/debootstrap/debootstrap --second-stage\n"
     done = boot(arch, part, kernel, keep=True, timeout=7200, script=f"set -e; {second} apt-get clean\n")
