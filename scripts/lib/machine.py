@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """For scripts/boot: start an emulator with a guest, pass on the guest's output, and judge how the guest ended."""
 
+import contextlib
 import os
 import re
 import selectors
@@ -22,9 +23,9 @@ GRACE = 15
 # line: "Spectre V2 : WARNING: ..." is a note on a mitigation.  "general protection
 # fault ip:..." is about a program, not about the kernel.
 TROUBLE = re.compile(
-    rb"^.*(?:\bOops\b|Kernel panic|\bBUG: |BUG at |INFO: .*(?:detected|stall|hung|blocked)"
+    rb"^.*(?:\bOops\b|Kernel panic|\bBUG: |BUG at |[Hh]ard LOCKUP|INFO: .*(?:detected|stall|hung|blocked)"
     rb"|(?:^|\] ?)WARNING: (?!nvram )"
-    rb"|Unable to handle kernel|general protection fault(?! ip:)|KASAN: |UBSAN: |suspicious RCU usage"
+    rb"|Unable to handle kernel|general protection fault(?! ip:)|KASAN: |UBSAN: |suspicious RCU usage|unchecked MSR"
     rb"|unreferenced object|possible .* detected|Bad page state|sleeping function called).*$",
     re.M)
 
@@ -71,10 +72,8 @@ class Guest:
         for how in (signal.SIGTERM, signal.SIGKILL):
             if self.process.poll() is None:
                 self.process.send_signal(how)
-                try:
+                with contextlib.suppress(subprocess.TimeoutExpired):
                     self.process.wait(GRACE)
-                except subprocess.TimeoutExpired:
-                    pass
 
     def trouble(self):
         """Return the console's first line that shows trouble in the kernel, or None."""
@@ -106,8 +105,9 @@ class Run:
         self.arrived = dict.fromkeys(self.outputs, 0)
         self.announced = {}
 
-    def hear(self, data):
-        """Handle data that the guest has sent by the control port."""
+    def hear(self):
+        """Handle data that the guest has sent by the control port; return False at the port's end."""
+        data = self.machine.ports["control"].recv(65536)
         self.said += data
         while b"\n" in self.said:
             line, self.said = self.said.split(b"\n", 1)
@@ -125,6 +125,7 @@ class Run:
                 self.status = int(words[1])
                 self.announced = dict(zip(self.outputs, map(int, words[2:])))
                 self.deadline = time.monotonic() + GRACE
+        return bool(data)
 
     def pass_on(self, name, drain=False):
         """Write output that has arrived, one piece or, with drain, all of it; return False at the output's end."""
@@ -152,19 +153,13 @@ class Run:
                 if left <= 0 and not self.time_up():
                     return
                 for key, _ in selector.select(None if left == float("inf") else max(left, 0.1)):
-                    if key.data != "control":
-                        more = self.pass_on(key.data)
-                    else:
-                        data = key.fileobj.recv(65536)
-                        self.hear(data)
-                        more = bool(data)
-                    if not more:
+                    if not (self.hear() if key.data == "control" else self.pass_on(key.data)):
                         selector.unregister(key.fileobj)
                 if self.alive and self.status is None:
                     return
                 if self.machine.listening and self.complete() and not self.dismissed:
                     self.dismissed = True
-                    self.machine.ports["control"].sendall(b"off\n")
+                    self.tell(b"off\n")
                     self.deadline = time.monotonic() + GRACE
 
     def complete(self):
@@ -177,8 +172,13 @@ class Run:
             return False
         self.asked = True
         self.deadline = time.monotonic() + GRACE
-        self.machine.ports["control"].sendall(b"alive\n")
+        self.tell(b"alive\n")
         return True
+
+    def tell(self, line):
+        """Send a line to the guest, unless the emulator has ended."""
+        with contextlib.suppress(BrokenPipeError):
+            self.machine.ports["control"].sendall(line)
 
     def verdict(self, timeout):
         """Return the exit status for scripts/boot, and a reason unless the status is that of the command."""
