@@ -132,8 +132,9 @@ void __attribute__((used)) main(void)
     put_number(sleeps);
     put("\n");
 
+    /* A CPU that does not sleep executes MWAIT thousands of times in each round. */
     begin();
-    expect("most rounds have slept", sleeps > ROUNDS / 2, 1);
+    expect("about one sleep in each round", sleeps > ROUNDS / 2 && sleeps < 10 * ROUNDS, 1);
     end("mwait_sleeps");
     power_off();
 }
