@@ -18,6 +18,7 @@
 
 #define MMCR0_FCECE (1ULL << 25)
 #define MMCR0_PMCJCE (1ULL << 14)
+#define MMCR0_TRIGGER (1ULL << 13)
 
 /* Number of nop instructions in a row, in which set_and_run() expects the interrupt */
 #define ROW 700
@@ -277,6 +278,26 @@ static void freeze(void)
     result(ok, "fcece_freezes");
 }
 
+/* Run a row with MMCR0[TRIGGER] set; return the number of instructions that PMC5 counts. */
+static uint64_t counted_after_trigger(uint64_t pmc1)
+{
+    prepare(pmc1);
+    set_and_run(MMCR0_TRIGGER, MMCR0_FC);
+    return mfspr(SPR_PMC5);
+}
+
+/* While MMCR0[TRIGGER] is 1, PMC2 to PMC6 are frozen.  A negative PMC1 clears MMCR0[TRIGGER]. */
+static void trigger(void)
+{
+    /* PMC5 counts the mtspr that stops it, too. */
+    bool ok = is("PMC1 becomes negative", counted_after_trigger(0x80000000 - START), ROW + 1 - START);
+
+    ok &= is("PMC1 is not negative", counted_after_trigger(0), 0);
+    ok &= is("PMC1 is negative already", counted_after_trigger(0x80000000), ROW + 1);
+    result(ok, "negative_pmc1_ends_trigger");
+    calm();
+}
+
 static void cycles(void)
 {
     uint64_t least = EXPECTED(CPI) - EXPECTED(JITTER), most = EXPECTED(CPI) + EXPECTED(JITTER);
@@ -379,6 +400,7 @@ void main(void)
     event_based_branches();
     event_based_exceptions();
     freeze();
+    trigger();
     cycles();
     finish();
 }
