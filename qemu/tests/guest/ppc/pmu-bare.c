@@ -211,6 +211,22 @@ static void problem_state_freezes(void)
     result(ok, "fcpc_leaves_fcm0_alone");
 }
 
+/*
+ * This program is not in hypervisor state, so that MMCR0[FCS] freezes the BHRB in
+ * privileged state, and MMCR0[FCH] does not.  Since v3.1, the BHRB only records in
+ * problem state.
+ */
+static void bhrb_freezes(int model)
+{
+    bool ok = is("records", last_branch(MMCR0_PMAE) != 0, model < 10);
+
+    ok &= is("records with FCH", last_branch(MMCR0_PMAE | MMCR0_FCH) != 0, model < 10);
+    ok &= is("records with FCP", last_branch(MMCR0_PMAE | MMCR0_FCP) != 0, model < 10);
+    ok &= is("records with FCS", last_branch(MMCR0_PMAE | MMCR0_FCS) != 0, false);
+    calm();
+    result(ok, "fcs_freezes_bhrb");
+}
+
 static void event_based_exceptions(void)
 {
     unsigned before = pmis;
@@ -260,6 +276,7 @@ void main(void)
     bescr_numbers();
     event_based_exceptions();
     problem_state_freezes();
+    bhrb_freezes(model);
 
     for (int round = 0; round < ROUNDS; round++) {
         mtspr(SPR_EBBHR, ebb_handler);

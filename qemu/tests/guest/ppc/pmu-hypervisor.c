@@ -174,6 +174,9 @@ void main(void)
     mtspr(SPR_BESCR, 1);
     mtspr(SPR_MMCR0, MMCR0_FC);
     result(mfspr(SPR_BESCR) == 1 && mfspr(SPR_MMCR0) == MMCR0_FC, "hypervisor", "_needs_no_facility");
+    /* MMCR0[FCH] is for hypervisor state, MMCR0[FCS] for the privileged state of partitions. */
+    result(last_branch(MMCR0_PMAE) && last_branch(MMCR0_PMAE | MMCR0_FCS) &&
+           !last_branch(MMCR0_PMAE | MMCR0_FCH), "hypervisor", "_bhrb_is_frozen_by_fch");
     put("1..");
     *output++ = '0' + tests;
     put("\n");

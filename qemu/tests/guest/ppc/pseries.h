@@ -20,10 +20,8 @@
 #define MSR_ME (1ULL << 12)
 #define KERNEL_MSR (MSR_SF | MSR_ME | MSR_RI)
 
-#define MMCR0_FCS    (1ULL << 30)
 #define MMCR0_FCP    (1ULL << 29)
 #define MMCR0_FCM0   (1ULL << 27)
-#define MMCR0_PMAE   (1ULL << 26)
 #define MMCR0_EBE    (1ULL << 20)
 #define MMCR0_PMC1CE (1ULL << 15)
 #define MMCR0_FCPC   (1ULL << 12)
