@@ -227,6 +227,41 @@ static void bhrb_freezes(int model)
     result(ok, "fcs_freezes_bhrb");
 }
 
+static void __attribute__((noinline)) write_mmcra(uint64_t value)
+{
+    access_register(SPR_UMMCRA, value, true);
+    asm volatile("sc" : : : "memory");
+}
+
+/* Write MMCRA in problem state, and return the new value of MMCRA. */
+static uint64_t mmcra_after(uint64_t pmcc, uint64_t value)
+{
+    calm();
+    mtspr(SPR_MMCR0, MMCR0_FC | MMCR0_PMCC(pmcc));
+    guarded_now = true;
+    guarded(write_mmcra, value, KERNEL_MSR | MSR_EE | MSR_PR);
+    guarded_now = false;
+    return mfspr(SPR_MMCRA);
+}
+
+/* MMCR0[PMCC] = 0b10 or 0b11 lets problem state write MMCRA.  Other values let mtspr fault. */
+static void mmcra_in_problem_state(void)
+{
+    const uint64_t value = 3ULL << 30;
+    unsigned before = faults;
+    bool ok;
+
+    ok = is("with PMCC = 0b10", mmcra_after(2, value), value);
+    ok &= is("with PMCC = 0b11", mmcra_after(3, value), value);
+    ok &= is("faults", faults - before, 0);
+    ok &= is("with PMCC = 0b00", mmcra_after(0, value), 0);
+    ok &= is("faults of mtspr", faults - before, 1);
+    ok &= is("with PMCC = 0b01", mmcra_after(1, value), 0);
+    ok &= is("faults of mtspr, and of mtspr and mfspr", faults - before, 3);
+    calm();
+    result(ok, "pmcc_lets_problem_state_write_mmcra");
+}
+
 static void event_based_exceptions(void)
 {
     unsigned before = pmis;
@@ -277,6 +312,7 @@ void main(void)
     event_based_exceptions();
     problem_state_freezes();
     bhrb_freezes(model);
+    mmcra_in_problem_state();
 
     for (int round = 0; round < ROUNDS; round++) {
         mtspr(SPR_EBBHR, ebb_handler);
