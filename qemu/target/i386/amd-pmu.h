@@ -210,6 +210,7 @@ typedef struct AMDPMUState {
 #ifndef CONFIG_USER_ONLY
 
 void amd_pmu_add_properties(ObjectClass *oc);
+bool amd_pmu_check_properties(X86CPU *cpu, Error **errp);
 void amd_pmu_realize(X86CPU *cpu);
 void amd_pmu_unrealize(X86CPU *cpu);
 void amd_pmu_reset(CPUArchState *env);

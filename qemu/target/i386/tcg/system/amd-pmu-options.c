@@ -13,6 +13,8 @@
 #include "qapi/error.h"
 #include "qapi/util.h"
 #include "qapi/visitor.h"
+#include "qemu/cutils.h"
+#include "system/tcg.h"
 #include "cpu.h"
 
 #define OPTION(member) \
@@ -155,6 +157,61 @@ static void set_switch(Object *obj, Visitor *v, const char *name,
     if (can_set(obj, name, errp)) {
         visit_type_bool(v, name, option_value(obj, opaque), errp);
     }
+}
+
+/*
+ * Check that the CPU has what a property changes that does not have its default
+ * value: Branch Sampling for a property x-brs-*, the counters for a property
+ * x-pmu-*.  Both exist with TCG only.
+ */
+static bool check_changed(X86CPU *cpu, const Option *option, Error **errp)
+{
+    const uint64_t *features = cpu->env.features;
+    const char *missing = NULL;
+
+    if (!tcg_enabled()) {
+        missing = "accelerator tcg";
+    } else if (strstart(option->name, "x-brs-", NULL)) {
+        if (!(features[FEAT_8000_0008_EBX] & CPUID_8000_0008_EBX_BRS)) {
+            missing = "CPU feature brs";
+        }
+    } else if (!(features[FEAT_8000_0001_ECX] & CPUID_EXT3_PERFCORE)) {
+        missing = "CPU feature perfctr-core";
+    }
+    if (missing) {
+        error_setg(errp, "Property '%s.%s' needs the %s",
+                   object_get_typename(OBJECT(cpu)), option->name, missing);
+    }
+    return !missing;
+}
+
+/*
+ * Reject properties that would have no effect.  The features of the CPU have to
+ * be final.
+ */
+bool amd_pmu_check_properties(X86CPU *cpu, Error **errp)
+{
+    Object *obj = OBJECT(cpu);
+
+    for (int i = 0; i < ARRAY_SIZE(numbers); i++) {
+        if (*(uint32_t *)option_value(obj, &numbers[i]) &&
+            !check_changed(cpu, &numbers[i], errp)) {
+            return false;
+        }
+    }
+    for (int i = 0; i < ARRAY_SIZE(choices); i++) {
+        if (*(int *)option_value(obj, &choices[i]) &&
+            !check_changed(cpu, &choices[i], errp)) {
+            return false;
+        }
+    }
+    for (int i = 0; i < ARRAY_SIZE(switches); i++) {
+        if (*(bool *)option_value(obj, &switches[i]) != switches[i].on &&
+            !check_changed(cpu, &switches[i], errp)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void amd_pmu_add_properties(ObjectClass *oc)
