@@ -2,6 +2,7 @@
 """Functions for git repositories: the shared cache of base sources, and commits without a work tree."""
 import contextlib
 import fcntl
+import glob
 import hashlib
 import os
 import re
@@ -28,8 +29,8 @@ class Git:
         result = subprocess.run(["git", *args], input=data, capture_output=True, env=environment,
                                 cwd=self.work_tree or self.git_dir, check=False)
         if check and result.returncode:
-            reason = result.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-            raise Failure(f"git {args[0]} failed in {self.git_dir}: {reason[-1]}")
+            reason = result.stderr.decode(errors="replace").strip() or "no reason given"
+            raise Failure(f"git {args[0]} failed in {self.git_dir}: {reason}")
         return result
 
     def text(self, *args, **more):
@@ -154,10 +155,11 @@ def base_commit(source, folder):
     with lock(store + ".lock", f"the cache of {source} sources"):
         if not os.path.exists(os.path.join(store, "HEAD")):
             init(store, bare=True)
-        # only a killed run can have left index.lock, as this run holds the repository's lock
-        for path in (index, index + ".lock") if os.path.exists(index + ".lock") else ():
-            if os.path.exists(path):
-                os.unlink(path)
+        # only an interrupted run can have left these files, as this run holds the repository's lock
+        left = glob.glob(os.path.join(glob.escape(store), "objects", "pack", "tmp_pack_*"))
+        left += [index, index + ".lock"] if os.path.exists(index + ".lock") else []
+        for path in filter(os.path.exists, left):
+            os.unlink(path)
         if not os.path.exists(index):
             print(f"storing {name} in {store}: this is done once and takes about a minute", file=sys.stderr)
         git = Git(store, folder, index)
