@@ -87,6 +87,11 @@ def comparable(hunks):
     return re.sub(r"^@@ -\S+ \+\S+ @@.*", "@@", hunks, flags=re.M)
 
 
+def without_signature(hunks):
+    """Remove the line with git's version, which git format-patch writes at the end of a mail."""
+    return re.sub(r"^-- \n.*\n*\Z", "", hunks, flags=re.M)
+
+
 def read(path):
     """Read the patch file at a path of the project; return a Patch."""
     data = project.read_bytes(path)
@@ -104,8 +109,7 @@ def parse(path, data):
     subject = re.sub(r"^\[PATCH[^]]*\] *", "", re.sub(r"\n[ \t]", " ", fields["Subject"])).strip()
     start = re.search(r"^diff --git ", rest, re.M)
     notes, hunks = (rest[:start.start()], rest[start.start():]) if start else (rest, "")
-    # remove the line with git's version, which git format-patch writes at the end of a mail
-    hunks = re.sub(r"^-- \n.*\n*\Z", "", hunks, flags=re.M)
+    hunks = without_signature(hunks)
     brings = re.findall(r"^Brings: (.+?)\s*$", notes, re.M)
     if not brings and not hunks:
         raise Failure(f"{path} is empty: it has neither a Brings: line nor a hunk")

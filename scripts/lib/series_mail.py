@@ -65,6 +65,9 @@ def write_mails(git_dir, folder, topic, before, steps, commits, version, sender)
     """
     cover = Cover(topic) if len(commits) > 1 or project.read_bytes(cover_path(topic)) else None
     git = Git(git_dir)
+    # the mails must not depend on the user's configuration: diff.noprefix, format.suffix and many more change them
+    env = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
+           "GIT_COMMITTER_NAME": sender[0], "GIT_COMMITTER_EMAIL": sender[1]}
     git.run("update-ref", f"refs/heads/{topic}", commits[-1])
     git.run("format-patch", "--quiet", "--signoff", f"--from={sender[0]} <{sender[1]}>",
             *(["--cover-letter", "--numbered"] if cover else ["--no-cover-letter"]), "--thread=shallow",
@@ -73,7 +76,8 @@ def write_mails(git_dir, folder, topic, before, steps, commits, version, sender)
             *([f"--reroll-count={version.number}"] if version.number > 1 else []),
             *([f"--range-diff={before}..{version.previous}", "--creation-factor=95"] if version.previous else []),
             *(f"--to={address}" for address in (cover.to if cover else ())),
-            *(f"--cc={address}" for address in (cover.cc if cover else ())), "-o", folder, f"{before}..{topic}")
+            *(f"--cc={address}" for address in (cover.cc if cover else ())), "-o", folder, f"{before}..{topic}",
+            env=env)
     names = sorted(glob.glob(os.path.join(glob.escape(folder), "*.patch")))
     base = f"\n\nbase-commit: {version.commit}\n" if version.commit else "\n"
     for name in names:
@@ -135,7 +139,7 @@ def commits_of(mbox, git_dir, base, sender, scratch):
         if start < 0:
             continue        # skip the cover letter
         body = texts[0].replace(f"\nSigned-off-by: {sender[0]} <{sender[1]}>\n", "\n").strip("\n")
-        hunks = re.sub(r"^-- \n.*\n*\Z", "", texts[1][start:], flags=re.M)
+        hunks = patches_of.without_signature(texts[1][start:])
         apply_hunks(git, patches_of.Patch(f"//{os.path.basename(mbox)}", None, None, subject, body, [], hunks))
         commit = git.commit(git.text("write-tree"), [commit], f"{subject}\n\n{body}\n", (author, EPOCH))
     return commit

@@ -100,8 +100,9 @@ class Tree:
     def hunks(self, commit, paths):
         if not paths:
             return ""
-        diff = self.git.run("diff", "--no-renames", "--no-color", "--no-ext-diff", "--src-prefix=a/",
-                            "--dst-prefix=b/", f"{commit.name}^", commit.name, "--", *paths).stdout.decode()
+        # diff-tree, unlike diff, takes almost nothing from the user's configuration
+        diff = self.git.run("diff-tree", "-p", "--no-renames", "--indent-heuristic", f"{commit.name}^", commit.name,
+                            "--", *paths).stdout.decode()
         return re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+( \d+)?\n", "", diff, flags=re.M)
 
     def is_as_made(self, commit, hunks):
