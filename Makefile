@@ -120,7 +120,7 @@ shell:
 	@$S/build-emulators && $S/build-kernel "$(ARCH)" && $S/build-programs "$(ARCH)" && $S/build-perf "$(ARCH)" && \
 		$S/shell "$(ARCH)"
 
-## clean: remove build/, but not the downloads in the cache directory
+## clean: remove build/, also commits there that `make refresh` has not written back; the downloads stay
 .PHONY: clean
 clean:
 	rm -rf build

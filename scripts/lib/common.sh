@@ -16,7 +16,7 @@ QEMU_BASE=${QEMU_BASE:-10.0}
 export QEMU_BASE
 qemu_build=$top/build
 [ "$QEMU_BASE" = 10.0 ] || qemu_build=$top/build/qemu-$QEMU_BASE
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/linux-ebb-brs
+cache=${XDG_CACHE_HOME:-${HOME:-~}/.cache}/linux-ebb-brs
 jobs=${JOBS:-$(nproc)}
 
 say() { printf '%s\n' "$*" >&2; }
@@ -41,12 +41,10 @@ run_logged() {
 	local log=$1 status=0
 	shift
 	mkdir -p "$(dirname "$log")"
-	rm -f "$log.status" # of a run that was interrupted
-	{ "$@" 2>&1 || echo "$?" > "$log.status"; } | tee "$log" |
-		awk 'NR % 100 == 0 { printf "." > "/dev/stderr" } END { if (NR >= 100) print "" > "/dev/stderr" }'
-	if [ -e "$log.status" ]; then
-		status=$(cat "$log.status")
-		rm -f "$log.status"
+	"$@" 2>&1 | tee "$log" |
+		awk 'NR % 100 == 0 { printf "." > "/dev/stderr" } END { if (NR >= 100) print "" > "/dev/stderr" }' ||
+		status=${PIPESTATUS[0]}
+	if [ "$status" != 0 ]; then
 		grep -E -i -m 5 'error( [0-9]+)?:|error [0-9]+$|\*\*\*|No space' "$log" >&2 || tail -n 15 "$log" >&2
 		say "the whole log: $log"
 	fi
@@ -68,14 +66,25 @@ need_space() {
 	[ "$free" -ge "$1" ] || die "$2 has $free GiB free, $1 are needed"
 }
 
+# plain_path: fail if the path of this checkout, or of $1, has what make and QEMU's build cannot deal with
+plain_path() {
+	case $top${1:-} in
+	*[[:space:]:]*) die "$top${1:+ or $1} has a space or a colon in its path: make and QEMU cannot build there" ;;
+	esac
+}
+
 # base_tree TREE DIR [COMMIT]: write a commit of a tree to DIR, as a second work tree of the tree's
-# repository; without COMMIT, the base without the series.  Fail if DIR contains this commit already.
+# repository, unless DIR contains the whole commit already; without COMMIT, the base without the series
 base_tree() {
 	local wanted
-	wanted=$(git -C "$1" rev-parse "${3:-base}")
-	[ ! -e "$2/.git" ] || [ "$(git -C "$2" rev-parse HEAD 2> /dev/null)" != "$wanted" ] || return 1
+	wanted=$(git -C "$1" rev-parse --verify -q "${3:-base}^{commit}") || die "$1 has no commit ${3:-base}"
+	# git locks a work tree while it writes the files, and so a killed run leaves it locked
+	[ ! -e "$2/.git" ] || [ "$(git -C "$2" rev-parse HEAD 2> /dev/null)" != "$wanted" ] ||
+		[ -e "$(git -C "$2" rev-parse --git-path locked)" ] || return 0
 	say "writing $2"
 	rm -rf "$2"
-	git -C "$1" worktree prune
-	git -C "$1" worktree add -q -f --detach "$2" "$wanted"
+	need_space 2 "$(dirname "$2")"
+	git -C "$1" worktree prune || die "$1 cannot be read"
+	# the second -f is for a work tree that is locked and was removed
+	git -C "$1" worktree add -q -f -f --detach "$2" "$wanted" || die "$2 cannot be written"
 }

@@ -13,7 +13,7 @@ import patch
 import series_build
 from fixes_rows import NEW_CODE
 from gitrepo import Git
-from project import BASE, BUILD, LINUX, TOP, Failure, lines_of
+from project import BASE, BUILD, LINUX, TOP, Failure, lines_of, read_bytes
 
 FOLDER = os.path.join("patches", "linux-7.3")
 # The base that the fixes are written for; another base can lack the code that a fix changes
@@ -134,8 +134,7 @@ class Lab:
         flavours = [f"--{flavour}"] if flavour else []
         digest = hashlib.sha1(self.tree_of(commit).encode())
         for path in sorted(glob.glob(os.path.join(glob.escape(TOP), "scripts", "configs", "*"))):
-            with open(path, "rb") as f:
-                digest.update(f.read())
+            digest.update(read_bytes(path))
         name = guest.ARCHES[arch].kernel
         image = os.path.join(BUILD, "fixes", "kernels", arch, flavour or "-", digest.hexdigest()[:16], name)
         if not os.path.exists(image):
@@ -152,6 +151,7 @@ class Lab:
         """Copy the objects of the plain kernel, so that only files that the flavour's options affect are compiled."""
         plain, mine = (os.path.join(self.tree, f".{name}") for name in (arch, f"{flavour}-{arch}"))
         if flavour and os.path.exists(os.path.join(plain, ".inputs")) and not os.path.exists(mine):
+            shutil.rmtree(mine + ".part", ignore_errors=True)       # of an interrupted run
             subprocess.run(["cp", "-a", plain, mine + ".part"], check=True)
             for name in (".inputs", ".kconfig"):
                 os.unlink(os.path.join(mine + ".part", name))

@@ -53,7 +53,6 @@ kernel_configure() {
 	while [ "$1" != -- ]; do more+=("$1"); shift; done
 	shift
 	mkdir -p "$out"
-	printf '%s\n' "$@" > "$out/.fragments"
 	# merge_config.sh takes no arguments for make, but make reads MAKEFLAGS
 	said=$(cd "$source" && MAKEFLAGS="ARCH=$make_arch CROSS_COMPILE=$cross CC=ccache\ ${cross}gcc ${more[*]}" \
 		scripts/kconfig/merge_config.sh -n -O "$out" "$@" 2>&1) || { say "$said"; return 1; }
@@ -70,6 +69,23 @@ stock_source() {
 	(
 		lock stock
 		[ -e "$build/linux/.git" ] || "$top/scripts/tree" linux >&2
-		base_tree "$build/linux" "$build/stock/linux" || true
+		base_tree "$build/linux" "$build/stock/linux"
 	)
+}
+
+# source_for FOLDER STOCK PLACE: make the source if it is missing, FOLDER, the stock kernel's or ours; set $src
+# to its directory, and $out to the directory for what is built from it
+source_for() {
+	if [ -n "$1" ]; then
+		src=$(realpath "$1")
+		out=$src/.out/$3
+	elif [ -n "$2" ]; then
+		stock_source
+		src=$build/stock/linux
+		out=$build/stock/$3
+	else
+		"$top/scripts/tree" linux >&2
+		src=$build/linux
+		out=$build/$3
+	fi
 }
