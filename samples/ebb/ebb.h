@@ -64,6 +64,11 @@
 #include <unistd.h>
 #include <linux/perf_event.h>
 
+/* Before C11, <assert.h> defines static_assert() only with _GNU_SOURCE */
+#if !defined(__cplusplus) && !defined(static_assert)
+#define static_assert	_Static_assert
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

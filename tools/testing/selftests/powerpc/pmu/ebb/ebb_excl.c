@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Test which event gets the PMU: EBB events beside regular events of all kinds. */
-#include <time.h>
 
 #include "kselftest_harness.h"
+#include <time.h>
 #include "ebb_test.h"
 
 /* Time in ms between two attempts of perf's timer to schedule a waiting event */
