@@ -348,6 +348,7 @@ static int plant_ebb(const struct pattern *pattern, int *fds)
 	unsigned long entries[EBB_BHRB_ENTRIES];
 	struct user_state state;
 	int leader, pmc, tries;
+	unsigned long ill;
 
 	catch_ill();
 	memset(fds, -1, (MAX_PMC + 1) * sizeof(*fds));
@@ -383,8 +384,10 @@ static int plant_ebb(const struct pattern *pattern, int *fds)
 	ebb_mtspr(EBB_SPR_MMCR2, MMCR2_USER);
 	if (cpu_is_v31())
 		ebb_mtspr(EBB_SPR_MMCR3, ~0ul);
-	/* catch_ill() skips this where user mode cannot write MMCRA */
+	/* Where user mode cannot write MMCRA, catch_ill() skips this: count no SIGILL for it. */
+	ill = tally.ill;
 	ebb_mtspr(EBB_SPR_MMCRA, MMCRA_PATTERN);
+	tally.ill = ill;
 	ebb_mtspr(EBB_SPR_MMCR0, pattern->mmcr0);
 	ebb_mtspr(EBB_SPR_EBBHR, pattern->address);
 	ebb_mtspr(EBB_SPR_EBBRR, pattern->address);
