@@ -66,6 +66,7 @@
 #include <linux/seq_file.h>
 #include <linux/static_call.h>
 
+#include <asm/apic.h>
 #include <asm/cpu_entry_area.h>
 #include <asm/hardirq.h>
 #include <asm/idtentry.h>
@@ -670,11 +671,12 @@ static void brs_count_failure(struct brs_cpu *brs)
  */
 int amd_brs_handle_irq(struct pt_regs *regs)
 {
-	struct perf_event *event = brs_event(this_cpu_ptr(&cpu_hw_events));
+	struct cpu_hw_events *cpuc = this_cpu_ptr(&cpu_hw_events);
 	struct brs_cpu *brs = this_cpu_ptr(&brs_cpu);
+	struct perf_event *event = brs_event(cpuc);
 	bool overflowed, sampled = false;
+	int handled = 0;
 	s64 left, min;
-	int handled;
 	u64 val;
 
 	val = x86_perf_event_update(event);
@@ -698,7 +700,11 @@ int amd_brs_handle_irq(struct pt_regs *regs)
 			brs_give_up(brs, event);
 	}
 
-	handled = x86_pmu_handle_irq(regs);
+	/* Handle the other counters. Without any, only the local APIC is left to do. */
+	if (*cpuc->active_mask & ~BIT_ULL(BRS_PMC))
+		handled = x86_pmu_handle_irq(regs);
+	else
+		apic_write(APIC_LVTPC, APIC_DM_NMI);
 
 	if (overflowed) {
 		if (!sampled && !handled && left <= BRS_DEPTH)
