@@ -8,14 +8,10 @@
 
 static void log_pmu(struct __test_metadata *_metadata)
 {
-	FILE *f = fopen("/sys/bus/event_source/devices/cpu/caps/pmu_name", "r");
 	char name[64];
 
-	if (!f)
-		return;
-	if (fgets(name, sizeof(name), f))
+	if (read_file("/sys/bus/event_source/devices/cpu/caps/pmu_name", name, sizeof(name)))
 		TH_LOG("PMU driver: %s", name);
-	fclose(f);
 }
 
 TEST(e17_hwcap2_bit_is_there_only_if_ebbs_are)

@@ -826,16 +826,10 @@ TEST(e21_migration_loses_none)
 static int set_online(int cpu, bool online)
 {
 	char path[64];
-	FILE *f;
-	int n;
 
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online",
 		 cpu);
-	f = fopen(path, "w");
-	if (!f)
-		return -1;
-	n = fputs(online ? "1" : "0", f);
-	return fclose(f) || n < 0 ? -1 : 0;
+	return write_file(path, online ? "1" : "0") ? 0 : -1;
 }
 
 TEST(e21_cpu_hotplug_loses_none)
